@@ -1,0 +1,157 @@
+//! Every finding code, in one table. A code is CamelCase, equals the condition's reason, and has a
+//! page `docs/findings/<Code>.md` and a refuse case; `cargo xtask gen --check` ties them together.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::value::{BadValue, string_value};
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// Which kind of finding.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Code {
+            /// All codes, in the order of the table.
+            pub const ALL: &[Code] = &[$(Code::$name,)+];
+
+            /// The code as written.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)+
+                }
+            }
+
+            /// What it means, in one line.
+            pub fn summary(self) -> &'static str {
+                match self {
+                    $(Self::$name => concat!($($doc),+).trim_ascii(),)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    // Files and documents.
+    /// A file is not valid YAML.
+    YamlInvalid,
+    /// A file is larger than what is read.
+    FileTooLarge,
+    /// A file's aliases expand to more than what is read.
+    AliasBomb,
+    /// A path leads out of the package.
+    PathOutsidePackage,
+    /// A file or directory cannot be read.
+    FileUnreadable,
+    /// A file or directory cannot be written.
+    FileUnwritable,
+    /// A generated object would overwrite a file of yours.
+    FileInTheWay,
+    /// The directory holds no package.
+    PackageMissing,
+    /// An interrupted render was finished or undone.
+    RenderRecovered,
+    /// A field does not exist in the kind's schema.
+    UnknownField,
+    /// A field's value breaks the kind's schema.
+    InvalidField,
+    /// Two objects have the same kind, namespace and name.
+    DuplicateObject,
+    /// An annotation of ours does not have its grammar.
+    InvalidAnnotation,
+    /// The pipeline names a function that is not built in.
+    UnknownFunction,
+
+    // Packages and clusters.
+    /// Two Interfaces have the same name.
+    DuplicateInterface,
+    /// More than one WorkloadCluster could be meant.
+    AmbiguousCluster,
+    /// No WorkloadCluster is known.
+    MissingCluster,
+    /// The package is a copy: its id is in use elsewhere.
+    CopiedPackage,
+    /// More than one workload could be meant.
+    AmbiguousWorkload,
+    /// The named workload is not in the package.
+    UnknownWorkload,
+    /// More than one pod would carry the same static address.
+    SharedStaticAddress,
+    /// A rollout would run two pods with the same static address.
+    SurgingStrategy,
+    /// A Deployment was given the Recreate strategy.
+    RecreateSet,
+    /// Nodes are needed for ranges per node.
+    MissingNodes,
+
+    // Networks and addresses.
+    /// The network instance does not exist.
+    UnknownNetworkInstance,
+    /// An instance's spec.name differs from its metadata.name.
+    InstanceNameMismatch,
+    /// Two prefixes overlap.
+    OverlappingPrefixes,
+    /// A prefix lies outside its network instance.
+    PrefixOutsideInstance,
+    /// No prefix fits the claim.
+    NoMatchingPrefix,
+    /// Every matching prefix is full.
+    PoolExhausted,
+    /// The wanted address or VLAN belongs to somebody else.
+    AddressHeld,
+    /// The wanted address is not in any matching prefix.
+    AddressOutsidePrefix,
+    /// The wanted address is the network, broadcast or gateway address, or is excluded.
+    AddressNotUsable,
+    /// An address rests after its release.
+    AddressCooling,
+    /// The same address is used twice.
+    DuplicateAddress,
+
+    // Interfaces and NICs.
+    /// The cluster does not offer the CNI type.
+    UnsupportedCni,
+    /// No NIC of the cluster fits the CNI type.
+    NoFittingNic,
+    /// The SR-IOV physical function is not listed or not enabled.
+    UnknownPhysicalFunction,
+    /// A virtual function cannot be chosen by index.
+    VfIndexIgnored,
+    /// The interface name was shortened for the kernel.
+    InterfaceNameShortened,
+    /// A networks annotation cannot be read.
+    InvalidNetworksAnnotation,
+    /// The same interface name is asked for twice in one pod.
+    InterfaceNameTaken,
+    /// An object of yours has the name of a generated one.
+    NameTaken,
+
+    // The book.
+    /// Another process holds the book.
+    BookBusy,
+    /// The book cannot be read.
+    BookUnreadable,
+}
+
+impl FromStr for Code {
+    type Err = BadValue;
+
+    fn from_str(s: &str) -> Result<Self, BadValue> {
+        let known = Self::ALL.iter().find(|c| c.as_str() == s);
+        known
+            .copied()
+            .ok_or_else(|| BadValue::new("a finding code", s, "see docs/findings"))
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+string_value!(Code, "A finding code.");

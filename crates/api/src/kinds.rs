@@ -1,0 +1,1 @@
+//! The kinds, one file each, behind a feature per project.

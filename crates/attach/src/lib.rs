@@ -1,0 +1,1 @@
+//! Decides: CNI configuration and result shapes, annotation grammar, NAD checks.

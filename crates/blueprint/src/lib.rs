@@ -1,0 +1,1 @@
+//! Decides: one pure function per step of specialisation.

@@ -1,0 +1,3 @@
+//! `moor`: the command line.
+
+fn main() {}

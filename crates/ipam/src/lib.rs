@@ -1,0 +1,20 @@
+//! Decides: the address arithmetic. No Kubernetes words, no clock, no IO.
+//!
+//! ```text
+//!  Pools (what there is)  ─┐
+//!  Table (what is taken)   ├─► candidates(…) ─► the book tries them in order: Won or Lost
+//!  Claim (what is wanted) ─┘        └─► Refusal: each prefix, why not, how full, who holds most
+//! ```
+//!
+//! The same holder always gets what it already holds; only then does an [`Order`] choose. Easy to get
+//! wrong: a view may be stale, so a candidate is an offer, never an answer. The store decides.
+
+mod claim;
+mod holder;
+mod lease;
+mod pool;
+
+pub use claim::{Candidate, Claim, Order, Want};
+pub use holder::Holder;
+pub use lease::{Lease, State, Thing, TxnId};
+pub use pool::{Instance, InstanceKey, Kept, Kind, Pools, Prefix};

@@ -1,0 +1,1 @@
+//! Decides: documents over a map path to bytes. Lossless YAML, ResourceList, Kptfile, layout.

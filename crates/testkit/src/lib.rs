@@ -1,0 +1,1 @@
+//! Tests only: fixtures, folder cases, sandboxes.

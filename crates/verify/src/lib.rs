@@ -1,0 +1,1 @@
+//! Decides: objects with their origin become findings.

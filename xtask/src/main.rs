@@ -1,0 +1,3 @@
+//! `cargo xtask`: see `cargo xtask --help`.
+
+fn main() {}
