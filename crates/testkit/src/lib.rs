@@ -1,1 +1,39 @@
-//! Tests only: fixtures, folder cases, sandboxes.
+//! Tests only: folder cases, trees that are compared or hashed, oracles, counted skips.
+//!
+//! Test code of every room calls this as a dev-dependency; nothing that ships may. Functions here panic
+//! with a message for the person who reads the test output, since a test has nobody to return an error to.
+//!
+//! Easy to get wrong: a test that returns early without [`skip`] passes silently. [`oracles`] does it for you.
+#![expect(
+    clippy::panic,
+    reason = "a test reports by panicking, and has nobody to return an error to"
+)]
+
+mod case;
+mod diff;
+mod skip;
+mod tree;
+
+use std::path::{Path, PathBuf};
+
+pub use case::{Case, cases, each_case};
+pub use diff::unified;
+pub use skip::{oracles, skip};
+pub use tree::{assert_same_tree, copy_tree, hash_tree};
+
+/// The root of the workspace, above the crate whose tests run.
+pub fn workspace_root() -> PathBuf {
+    // Cargo sets the variable for every test it runs; the compiled-in path serves a test started by hand.
+    let start = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    let is_root = |dir: &&Path| dir.join("Cargo.lock").is_file() && dir.join("crates").is_dir();
+    let root = start.ancestors().find(is_root);
+    root.unwrap_or_else(|| panic!("no workspace above {}", start.display()))
+        .to_owned()
+}
+
+/// The value, or a panic that says what could not be done to which path.
+#[track_caller]
+fn must<T>(outcome: std::io::Result<T>, verb: &str, path: &Path) -> T {
+    outcome.unwrap_or_else(|e| panic!("cannot {verb} {}: {e}", path.display()))
+}
