@@ -9,6 +9,14 @@
 //!
 //! The store decides Won or Lost; *which* address to try is `mooring-ipam`'s decision.
 
+mod audit;
+mod error;
+mod locate;
+mod restore;
 mod store;
 
-pub use store::{Error, Filter, Outcome, PackageRecord, Store, Txn};
+pub use audit::{AuditFilter, Entry, Event};
+pub use error::Error;
+pub use locate::{BOOK_VARIABLE, locate};
+pub use restore::{Conflict, Restored};
+pub use store::{Filter, Outcome, PackageRecord, Pending, Store, Txn};

@@ -1,4 +1,8 @@
 //! The contract that every store keeps, and that one suite of tests runs over all of them.
+//!
+//! `package`, `cli` and later `controller` and `agent` call it; they allocate with `allocate` and with
+//! nothing else. Easy to get wrong: a [`Txn`] is not durable before [`Txn::reserve`], and what it reserved is not
+//! final before [`Store::commit`]; the package writer puts its files between the two.
 
 use std::net::IpAddr;
 
@@ -6,10 +10,14 @@ use mooring_api::{Span, Time};
 use mooring_ipam::{Candidate, Holder, InstanceKey, Lease, Thing, TxnId};
 use serde::{Deserialize, Serialize};
 
+use crate::audit::{AuditFilter, Entry};
+use crate::error::Error;
+use crate::restore::Restored;
+
 /// What a try to take something came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is ours, reserved under this transaction.
+    /// It is ours: reserved under this transaction, or held already.
     Won(Lease),
     /// Somebody else has it.
     Lost(Lease),
@@ -43,30 +51,34 @@ pub struct Filter {
     pub cluster: Option<String>,
 }
 
-/// What can go wrong in a store.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// Another process has the book open.
-    #[error("the book {path} is in use{}", holder.as_ref().map(|h| format!(" by {h}")).unwrap_or_default())]
-    Busy {
-        /// The book.
-        path: String,
-        /// Who holds it, where that is known.
-        holder: Option<String>,
-    },
-    /// The book cannot be opened or read.
-    #[error("cannot use the book {path}")]
-    Unusable {
-        /// The book.
-        path: String,
-        /// Why.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The transaction is not open (any more).
-    #[error("transaction {0:?} is not open: it was committed, aborted, or it expired")]
-    NotOpen(TxnId),
+impl Filter {
+    /// Whether a lease fits.
+    pub fn fits(&self, lease: &Lease) -> bool {
+        let Self {
+            instance,
+            addr,
+            package,
+            cluster,
+        } = self;
+        let covers = |addr: &IpAddr| lease.thing.range().is_some_and(|r| r.contains(*addr));
+        instance.as_ref().is_none_or(|i| *i == lease.instance)
+            && addr.as_ref().is_none_or(covers)
+            && package.as_ref().is_none_or(|p| *p == lease.holder.package)
+            && cluster.as_ref().is_none_or(|c| *c == lease.holder.cluster)
+    }
+}
+
+/// A reserved transaction that waits for its commit: a draft, or what a crash left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// Its id.
+    pub id: TxnId,
+    /// When it expires.
+    pub until: Time,
+    /// What it takes.
+    pub takes: Vec<(InstanceKey, Thing)>,
+    /// What it gives back.
+    pub releases: Vec<(InstanceKey, Thing)>,
 }
 
 /// A place where addresses are kept.
@@ -74,29 +86,52 @@ pub trait Store {
     /// Starts a transaction. Expired reservations are reaped first.
     fn begin(&self, now: Time) -> Result<Box<dyn Txn + '_>, Error>;
     /// Makes a reserved transaction final: its takes become held, its releases take effect.
+    ///
+    /// A transaction that was committed before (among the last few hundred) is success, so that a journal can be
+    /// replayed; one that expired, was aborted or was never reserved is [`Error::NotOpen`].
     fn commit(&self, txn: TxnId, now: Time) -> Result<(), Error>;
-    /// Undoes a reserved transaction. Absent is success.
+    /// Undoes a reserved transaction. Absent is success; a committed one is [`Error::NotOpen`].
     fn abort(&self, txn: TxnId, now: Time) -> Result<(), Error>;
-    /// Leases that fit, ordered by instance, then thing.
+    /// Leases that fit, ordered by instance, then thing. Reserved and cooling ones are among them.
     fn leases(&self, filter: &Filter) -> Result<Vec<Lease>, Error>;
-    /// The packages that were rendered with this book.
+    /// The packages that were rendered with this book, ordered by cluster, then id.
     fn packages(&self) -> Result<Vec<PackageRecord>, Error>;
+    /// Reserved transactions, oldest first.
+    fn pending(&self) -> Result<Vec<Pending>, Error>;
+    /// The newest `limit` entries that fit, oldest of them first.
+    fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<Entry>, Error>;
+    /// Puts leases and package records back as they are, durably and at once: `book rebuild`, `book import`.
+    ///
+    /// What somebody else has is never overwritten, it comes back as a conflict. A reserved lease is put back as
+    /// cooling, since its transaction is gone: its holder finds it again, and nobody else gets it early.
+    fn restore(
+        &self,
+        leases: &[Lease],
+        packages: &[PackageRecord],
+        now: Time,
+    ) -> Result<Restored, Error>;
 }
 
 /// An open transaction. Dropping it undoes everything; nothing is durable before [`Txn::reserve`].
 pub trait Txn {
-    /// What this holder has in the instance, this transaction's changes included.
+    /// The id under which it will be reserved.
+    fn id(&self) -> TxnId;
+    /// The time it began, which every take is judged by.
+    fn now(&self) -> Time;
+    /// What this holder has in the instance: held, or taken by this transaction, and not released by it.
     fn held_by(&self, instance: &InstanceKey, holder: &Holder) -> Result<Vec<Lease>, Error>;
-    /// Everything that this package has in this cluster, this transaction's changes included.
+    /// Everything that this package has in this cluster: held, or taken by this transaction, and not released by
+    /// it. What other drafts have reserved is not among it.
     fn held_by_package(&self, cluster: &str, package: &str) -> Result<Vec<Lease>, Error>;
-    /// Tries to take one candidate.
+    /// Tries to take one candidate. The holder's own lease of the same thing is won again, whatever its state.
     fn try_take(
         &mut self,
         instance: &InstanceKey,
         candidate: &Candidate,
         holder: &Holder,
     ) -> Result<Outcome, Error>;
-    /// Gives something back when the transaction commits. Absent is success.
+    /// Gives something back when the transaction commits; until then it stays taken for everybody. Absent is
+    /// success. What another open transaction has reserved is left alone.
     fn release(
         &mut self,
         instance: &InstanceKey,
@@ -105,8 +140,13 @@ pub trait Txn {
     ) -> Result<(), Error>;
     /// Remembers where a package is, when the transaction commits.
     fn note_package(&mut self, record: PackageRecord) -> Result<(), Error>;
-    /// Where a package was last.
+    /// Forgets a package, when the transaction commits. Its leases are released one by one, not by this.
+    fn forget_package(&mut self, cluster: &str, id: &str) -> Result<(), Error>;
+    /// Where a package was last, this transaction's changes included.
     fn package(&self, cluster: &str, id: &str) -> Result<Option<PackageRecord>, Error>;
+    /// Whether reserving and committing would change anything but times. A render that changes nothing may drop
+    /// the transaction instead.
+    fn is_unchanged(&self) -> bool;
     /// Makes the takes durable as reservations that expire after `ttl`, and ends this handle.
     fn reserve(self: Box<Self>, ttl: Span) -> Result<TxnId, Error>;
 }

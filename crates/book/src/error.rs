@@ -1,0 +1,47 @@
+//! What can go wrong in a store. A refusal (no free address) is not an error, see `mooring_ipam::Refusal`.
+
+use mooring_ipam::TxnId;
+
+/// What can go wrong in a store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another process has the book open.
+    #[error("the book {path} is in use{}", holder.as_ref().map(|h| format!(" by {h}")).unwrap_or_default())]
+    Busy {
+        /// The book.
+        path: String,
+        /// Who holds it, where that is known: `pid 123 (moor render …)`.
+        holder: Option<String>,
+    },
+    /// The book cannot be opened, read or written.
+    #[error("cannot use the book {path}: {remedy}")]
+    Unusable {
+        /// The book.
+        path: String,
+        /// What to do about it.
+        remedy: &'static str,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The transaction is not open (any more).
+    #[error("transaction {} is not open: it was committed, aborted, or it expired", .0.0)]
+    NotOpen(TxnId),
+}
+
+impl Error {
+    /// A short word for findings, conditions and metric labels.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Busy { .. } => "BookBusy",
+            Self::Unusable { .. } => "BookUnreadable",
+            Self::NotOpen(_) => "TransactionNotOpen",
+        }
+    }
+
+    /// Whether trying again later may help without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Busy { .. })
+    }
+}
