@@ -1,1 +1,21 @@
-//! The kinds, one file each, behind a feature per project.
+//! The Kubernetes kinds, one file each, behind a feature per project, and the door that checks them.
+//!
+//! [`check`] is what every hand calls on a parsed object before anything else reads it; the structs are
+//! what deciding rooms read afterwards. Both come from the same derive, so they cannot disagree.
+//!
+//! Easy to get wrong: `NetworkInstance` exists twice, as an index of addresses
+//! (`nephio::ipam::NetworkInstance`) and as the seed's list of members
+//! (`nephio::infra::NetworkInstance`). The group decides, never the kind alone.
+
+mod condition;
+#[cfg(feature = "kpt")]
+pub mod kpt;
+#[cfg(feature = "multus")]
+pub mod multus;
+#[cfg(feature = "nephio")]
+pub mod nephio;
+mod reference;
+mod text;
+
+pub use condition::StatusCondition;
+pub use reference::Reference;
