@@ -53,6 +53,8 @@ codes! {
     FileInTheWay,
     /// The directory holds no package.
     PackageMissing,
+    /// Another process writes the same files.
+    PackageBusy,
     /// An interrupted render was finished or undone.
     RenderRecovered,
     /// A field does not exist in the kind's schema.
@@ -111,6 +113,8 @@ codes! {
     AddressCooling,
     /// The same address is used twice.
     DuplicateAddress,
+    /// The same addresses would be handed out in two places.
+    OverlappingRanges,
 
     // Interfaces and NICs.
     /// The cluster does not offer the CNI type.
@@ -127,6 +131,8 @@ codes! {
     InvalidNetworksAnnotation,
     /// The same interface name is asked for twice in one pod.
     InterfaceNameTaken,
+    /// A NetworkAttachmentDefinition has a configuration that a CNI plugin would refuse.
+    InvalidNad,
     /// An object of yours has the name of a generated one.
     NameTaken,
 
