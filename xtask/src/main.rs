@@ -1,3 +1,105 @@
-//! `cargo xtask`: see `cargo xtask --help`.
+//! `cargo xtask`: everything about this workspace that is not the product. See `cargo xtask --help`.
+//!
+//! | to change | open |
+//! |---|---|
+//! | what CI runs, and in which order | `ci` |
+//! | how results and skips are counted | `suite` |
+//! | fuzz runs of `--soak` | `fuzz` |
+//! | measurements and their table | `bench` |
+//! | generated files | `generate` (CRDs), `findings` (the index) |
+//! | components that tests build once | `setup` |
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it talks to a person at a terminal"
+)]
 
-fn main() {}
+mod bench;
+mod ci;
+mod findings;
+mod fuzz;
+#[path = "gen.rs"]
+mod generate;
+mod setup;
+mod shell;
+mod suite;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Set-up, tests, benchmarks and generated files of this workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Installs what tests need beyond Rust, once, into the cache; without NAME lists it
+    Setup {
+        /// Only this component
+        name: Option<String>,
+    },
+    /// Runs the tests, counts what was skipped and why
+    Test {
+        /// Only this room, such as `ipam`
+        room: Option<String>,
+        /// Also the long runs: tests marked `soak`, and a minute of fuzzing per target
+        #[arg(long)]
+        soak: bool,
+    },
+    /// Measures the budgets, prints met or missed, writes docs/bench.md
+    Bench {
+        /// Only this one; docs/bench.md is then left alone
+        name: Option<String>,
+        /// Measures in this process and prints JSON: how `bench` calls itself
+        #[arg(long, hide = true, requires = "name")]
+        child: bool,
+    },
+    /// Writes the generated files: CRDs, the findings index
+    Gen {
+        /// Writes nothing, fails when a file would change
+        #[arg(long)]
+        check: bool,
+    },
+    /// What .ci/run calls: fastest checks first
+    Ci,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Setup { name } => setup::run(name.as_deref()),
+        Command::Test { room, soak } => {
+            let summary = suite::run(room.as_deref(), soak)?;
+            println!("{summary}");
+            summary.into_result()
+        }
+        Command::Bench {
+            name: Some(name),
+            child: true,
+        } => bench::measure_here(&name),
+        Command::Bench { name, .. } => bench::run(name.as_deref()),
+        Command::Gen { check } => gen_all(check),
+        Command::Ci => ci::run(),
+    }
+}
+
+/// Every generated file; `ci` calls it too.
+fn gen_all(check: bool) -> Result<()> {
+    generate::run(check)?;
+    findings::run(check)
+}

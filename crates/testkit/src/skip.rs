@@ -14,12 +14,17 @@ use crate::{must, workspace_root};
 ///
 /// The caller returns from the test afterwards.
 pub fn skip(reason: &str, what: &str) {
-    let line = format!("SKIPPED {reason}: {}\n", what.replace('\n', " "));
+    let what = what.replace(['\n', '\t'], " ");
     // A closed stdout must not turn a skip into a failure; the log is what counts.
-    let _ = std::io::stdout().write_all(line.as_bytes());
+    let _ = std::io::stdout().write_all(format!("SKIPPED {reason}: {what}\n").as_bytes());
     let Some(log) = std::env::var_os("MOOR_SKIP_LOG") else {
         return;
     };
+    // The harness names a test's thread after the test: the reader counts tests, not lines.
+    let exe = std::env::current_exe().unwrap_or_default();
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("main");
+    let line = format!("{}\t{test}\t{reason}\t{what}\n", exe.display());
     // One write in append mode: tests of several processes do not tear each other's lines.
     let file = OpenOptions::new().create(true).append(true).open(&log);
     let written = file.and_then(|mut f| f.write_all(line.as_bytes()));

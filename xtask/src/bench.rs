@@ -1,0 +1,244 @@
+//! Measurements against the budgets, as a table of met and missed. Never part of CI: machines differ.
+//!
+//! ```text
+//!  bench ─► for each name: cargo run --release … bench NAME --child ─► Report as JSON ─► docs/bench.md
+//! ```
+//!
+//! Each bench runs in a process of its own, so that its peak memory is its own and it is built with optimisation
+//! whatever profile `cargo xtask` has. To add one: a function in a module below that returns a [`Report`], and
+//! a line in [`BENCHES`]. Easy to get wrong: a ratio is taken in one run, side by side, never against a number
+//! from another day.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::shell::{cargo, output, root};
+
+type Bench = (&'static str, fn() -> Result<Report>);
+
+const BENCHES: &[Bench] = &[];
+
+/// What one bench found.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// Budgets.
+    pub(crate) rows: Vec<Row>,
+    /// How something grows.
+    pub(crate) curves: Vec<Curve>,
+    /// Peak resident memory of the whole bench.
+    #[serde(default)]
+    pub(crate) peak_kib: u64,
+}
+
+/// One budget.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Row {
+    /// What was done.
+    pub(crate) work: String,
+    /// What it may cost.
+    pub(crate) budget: String,
+    /// What it cost.
+    pub(crate) measured: String,
+    /// Whether that is within the budget.
+    pub(crate) met: bool,
+}
+
+/// A table whose first column grows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Curve {
+    /// What is shown.
+    pub(crate) title: String,
+    /// Column names.
+    pub(crate) columns: Vec<String>,
+    /// Rows.
+    pub(crate) points: Vec<Vec<String>>,
+}
+
+/// Runs all benches, or one. Missed budgets are printed and are no error.
+pub(crate) fn run(name: Option<&str>) -> Result<()> {
+    let chosen: Vec<&Bench> = BENCHES
+        .iter()
+        .filter(|b| name.is_none_or(|n| n == b.0))
+        .collect();
+    if chosen.is_empty() {
+        let known: Vec<&str> = BENCHES.iter().map(|b| b.0).collect();
+        bail!("no such bench; there are: [{}]", known.join(", "));
+    }
+    let mut text = heading()?;
+    for (bench, _) in chosen {
+        eprintln!("bench: {bench} …");
+        let json = output(&mut cargo(&[
+            "run",
+            "--release",
+            "--quiet",
+            "-p",
+            "xtask",
+            "--",
+            "bench",
+            bench,
+            "--child",
+        ]))?;
+        let report: Report = serde_json::from_str(&json)
+            .with_context(|| format!("bench {bench} printed no report"))?;
+        for row in &report.rows {
+            println!(
+                "{}: {}: {} (budget {})",
+                row.verdict(),
+                row.work,
+                row.measured,
+                row.budget
+            );
+        }
+        text.push_str(&report.markdown(bench));
+    }
+    if name.is_none() {
+        fs::write(root().join("docs/bench.md"), text).context("cannot write docs/bench.md")?;
+        println!("wrote docs/bench.md");
+    }
+    Ok(())
+}
+
+/// The child's side: measures in this process and prints the report.
+pub(crate) fn measure_here(name: &str) -> Result<()> {
+    let found = BENCHES.iter().find(|b| b.0 == name);
+    let (_, bench) = found.with_context(|| format!("no bench is called {name}"))?;
+    let mut report = bench()?;
+    report.peak_kib = peak_kib()?;
+    println!("{}", serde_json::to_string(&report)?);
+    Ok(())
+}
+
+/// The best of several runs: the one that the machine disturbed least.
+#[allow(dead_code, reason = "the first bench uses it")]
+pub(crate) fn best_of<T>(runs: u32, mut work: impl FnMut() -> T) -> (Duration, T) {
+    let mut timed = || {
+        let begin = Instant::now();
+        let value = work();
+        (begin.elapsed(), value)
+    };
+    let first = timed();
+    (1..runs).fold(first, |best, _| {
+        let next = timed();
+        if next.0 < best.0 { next } else { best }
+    })
+}
+
+/// The most memory that this process has had at once.
+pub(crate) fn peak_kib() -> Result<u64> {
+    let status =
+        fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
+    high_water_mark(&status).context("/proc/self/status has no VmHWM")
+}
+
+fn high_water_mark(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn heading() -> Result<String> {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo
+        .lines()
+        .find_map(|l| l.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("an unknown processor", |(_, name)| name);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let commit = output(
+        std::process::Command::new("git")
+            .args(["rev-parse", "--short", "HEAD"])
+            .current_dir(root()),
+    )?;
+    Ok(format!(
+        "<!-- Written by `cargo xtask bench`; do not edit. -->\n\n# Benchmarks\n\n\
+         On {model}, {cores} cores, at commit {commit}. Numbers of two machines do not compare; ratios are taken\n\
+         side by side in one run. Peak memory is that of a process which ran this bench and nothing else.\n"
+    ))
+}
+
+impl Row {
+    fn verdict(&self) -> &'static str {
+        if self.met { "met" } else { "missed" }
+    }
+}
+
+impl Report {
+    fn markdown(&self, name: &str) -> String {
+        let mut out = format!("\n## {name}\n\n| work | budget | measured | |\n|---|---|---|---|\n");
+        for row in &self.rows {
+            let Row {
+                work,
+                budget,
+                measured,
+                ..
+            } = row;
+            let _ = writeln!(
+                out,
+                "| {work} | {budget} | {measured} | {} |",
+                row.verdict()
+            );
+        }
+        for curve in &self.curves {
+            let _ = writeln!(
+                out,
+                "\n{}\n\n| {} |",
+                curve.title,
+                curve.columns.join(" | ")
+            );
+            let _ = writeln!(out, "|{}", "---|".repeat(curve.columns.len()));
+            for point in &curve.points {
+                let _ = writeln!(out, "| {} |", point.join(" | "));
+            }
+        }
+        let _ = writeln!(out, "\nPeak memory: {} MiB.", self.peak_kib.div_ceil(1024));
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peak_memory_is_read_from_the_status_of_the_process() {
+        assert_eq!(
+            high_water_mark("Name:\tx\nVmHWM:\t  1234 kB\nVmRSS:\t 1 kB\n"),
+            Some(1234)
+        );
+        assert_eq!(high_water_mark("Name:\tx\n"), None);
+        assert!(peak_kib().unwrap() > 100);
+    }
+
+    #[test]
+    fn a_report_survives_the_way_from_the_child() {
+        let report = Report {
+            rows: vec![Row {
+                work: "render".to_owned(),
+                budget: "≤ 10 ms".to_owned(),
+                measured: "12 ms".to_owned(),
+                met: false,
+            }],
+            curves: vec![Curve {
+                title: "growth".to_owned(),
+                columns: vec!["packages".to_owned(), "time".to_owned()],
+                points: vec![vec!["10".to_owned(), "1 ms".to_owned()]],
+            }],
+            peak_kib: 2000,
+        };
+        let json = serde_json::to_string(&report).unwrap();
+        let text = serde_json::from_str::<Report>(&json)
+            .unwrap()
+            .markdown("package");
+        assert!(
+            text.contains("| render | ≤ 10 ms | 12 ms | missed |"),
+            "{text}"
+        );
+        assert!(
+            text.contains("| packages | time |\n|---|---|\n| 10 | 1 ms |"),
+            "{text}"
+        );
+        assert!(text.contains("Peak memory: 2 MiB."), "{text}");
+    }
+}

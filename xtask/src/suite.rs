@@ -1,0 +1,98 @@
+//! Runs the tests, shows their output as it comes, and counts: passed, failed, skipped and why.
+//!
+//! `cargo xtask test` and `ci` call this. A test that skips itself has *passed* for the harness; the skip log,
+//! which the testkit writes, tells the two apart. Reasons that `ci/allowed-skips` does not list fail the run.
+
+mod count;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result};
+
+pub(crate) use count::Summary;
+
+use crate::fuzz;
+use crate::shell::{cargo, root, show};
+
+/// Runs the tests of the workspace, or of one room. An error means that the run itself broke; failed tests
+/// are in the summary.
+pub(crate) fn run(room: Option<&str>, soak: bool) -> Result<Summary> {
+    let allowed = fs::read_to_string(root().join("ci/allowed-skips"))
+        .context("cannot read ci/allowed-skips")?;
+    let mut summary = Summary::new(count::reasons(&allowed));
+    run_tests(room, soak, &mut summary)?;
+    if soak {
+        for target in fuzz::targets(room) {
+            let outcome = fuzz::run(target);
+            summary.add_fuzz(target.name, outcome);
+        }
+    }
+    Ok(summary)
+}
+
+fn run_tests(room: Option<&str>, soak: bool, summary: &mut Summary) -> Result<()> {
+    let package = match room {
+        None => None,
+        Some("xtask") => Some("xtask".to_owned()),
+        Some(room) => Some(format!("mooring-{room}")),
+    };
+    let mut args = vec!["test", "--no-fail-fast"];
+    match &package {
+        Some(package) => args.extend(["-p", package]),
+        None => args.push("--workspace"),
+    }
+    if soak {
+        args.extend(["--", "--include-ignored"]);
+    }
+    let log = SkipLog::new()?;
+    let mut command = cargo(&args);
+    command
+        .env("MOOR_SKIP_LOG", &log.path)
+        .stdout(Stdio::piped());
+    let shown = show(&command);
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("cannot start `{shown}`"))?;
+    let stdout = child.stdout.take().context("the child has no stdout")?;
+    let mut lines = BufReader::new(stdout);
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        // A closed terminal must not stop the tests half-way.
+        let _ = std::io::stdout().write_all(&line);
+        summary.read_line(&String::from_utf8_lossy(&line));
+        line.clear();
+    }
+    let status = child.wait()?;
+    summary.read_skips(&log.read()?);
+    summary.finish(&shown, status.success());
+    Ok(())
+}
+
+/// Where tests write their skips; gone when the run ends.
+struct SkipLog {
+    path: PathBuf,
+}
+
+impl SkipLog {
+    fn new() -> Result<Self> {
+        let dir = root().join("target/xtask");
+        fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let path = dir.join(format!("skips-{}.log", std::process::id()));
+        fs::write(&path, "").with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path })
+    }
+
+    fn read(&self) -> Result<String> {
+        fs::read_to_string(&self.path)
+            .with_context(|| format!("cannot read {}", self.path.display()))
+    }
+}
+
+impl Drop for SkipLog {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
