@@ -8,6 +8,8 @@
 //! One engine serves `moor render`, `moor fn`, fleets and the controller. Easy to get wrong: nothing
 //! may be written before every finding is known; an error anywhere leaves files and book untouched.
 
+pub mod disk;
+pub mod journal;
 mod report;
 
 use std::path::{Path, PathBuf};
