@@ -9,12 +9,18 @@
 //! The same holder always gets what it already holds; only then does an [`Order`] choose. Easy to get
 //! wrong: a view may be stale, so a candidate is an offer, never an answer. The store decides.
 
+mod candidates;
 mod claim;
 mod holder;
 mod lease;
 mod pool;
+mod refusal;
+mod table;
 
+pub use candidates::{Decision, Offers, candidates};
 pub use claim::{Candidate, Claim, Order, Want};
 pub use holder::Holder;
 pub use lease::{Lease, State, Thing, TxnId};
 pub use pool::{Instance, InstanceKey, Kept, Kind, Pools, Prefix};
+pub use refusal::{Fullness, Mismatch, Refusal, Unusable};
+pub use table::{HeapBytes, Table};
