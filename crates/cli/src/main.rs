@@ -1,3 +1,67 @@
-//! `moor`: the command line.
+//! `moor`: the command line. Decides nothing: it reads arguments, calls the rooms, and says what happened.
+//!
+//! ```text
+//!  args (raw) ─► commands/<name>: Request::check ─► the rooms ─► output
+//!                     world: clock, environment, randomness, the book
+//! ```
+//!
+//! Easy to get wrong: only `output` prints. Data goes to stdout, talk to stderr, and a closed pipe is not a failure.
 
-fn main() {}
+mod args;
+mod commands;
+mod embedded;
+mod output;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{BookArg, BookCommand, Cli, Command, FunctionArgs, PoolCommand};
+use crate::output::Output;
+use crate::world::{Exit, World};
+
+fn main() -> ExitCode {
+    let world = World::observe();
+    let mut output = Output::standard();
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(answer) => return output.clap(&answer).into(),
+    };
+    run(cli.command, &world, &mut output)
+        .unwrap_or_else(|error| output.failure(&error))
+        .into()
+}
+
+/// The arguments; a link named after a function (`interface-fn`) is that function.
+fn parse() -> Result<Cli, clap::Error> {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let name = std::path::Path::new(&called)
+        .file_stem()
+        .unwrap_or_default();
+    let Some(name) = name.to_str().filter(|name| name.ends_with("-fn")) else {
+        return Cli::try_parse();
+    };
+    let book = BookArg { book: None };
+    let name = name.to_owned();
+    Ok(Cli {
+        command: Command::Function(FunctionArgs { name, book }),
+    })
+}
+
+fn run(command: Command, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
+    match command {
+        Command::Demo(args) => commands::demo::run(&args, world, output),
+        Command::Render(args) => commands::render::run(&args, world, output),
+        Command::Function(args) => commands::function::run(&args, world, output),
+        Command::Pool(PoolCommand::List(args)) => commands::pool::list(&args, world, output),
+        Command::Claim(args) => commands::claim::run(&args, world, output),
+        Command::Release(args) => commands::release::run(&args, world, output),
+        Command::WhoHas(args) => commands::who_has::run(&args, world, output),
+        Command::Book(BookCommand::Rebuild(args)) => commands::book::rebuild(&args, world, output),
+        Command::Book(BookCommand::Audit(args)) => commands::book::audit(&args, world, output),
+        Command::Explain(args) => commands::explain::run(&args, output),
+        Command::Completions(args) => commands::completions::run(&args, output),
+        Command::Reference => commands::reference::run(output),
+    }
+}

@@ -1,0 +1,135 @@
+//! What can be typed: the raw arguments, exactly as clap reads them.
+//!
+//! Nothing here decides. Each command turns its raw arguments into a checked request (its `Request::check`) before it
+//! acts, so a usage mistake never leaves anything half done. `docs/reference/cli.md` is generated from this tree.
+//!
+//! Easy to get wrong: every command needs an example in `after_help`; a test walks the tree and fails without one.
+
+mod book;
+mod package;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+pub(crate) use book::{
+    AuditArgs, BookArg, BookCommand, ClaimArgs, MgmtArg, PoolCommand, PoolListArgs,
+};
+pub(crate) use book::{RebuildArgs, ReleaseArgs, WhoHasArgs};
+pub(crate) use package::{DemoArgs, DialectArg, FunctionArgs, RenderArgs};
+
+/// Gives Kubernetes workloads secondary network interfaces that never move.
+#[derive(Debug, Parser)]
+#[command(
+    name = "moor",
+    version,
+    about,
+    after_help = "Start with: moor demo\n\n\
+        Exit codes: 0 done or unchanged, 1 something is wrong (see the findings), 2 the command line is wrong, \
+        3 --check would change something."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Demo(DemoArgs),
+    Render(RenderArgs),
+    #[command(name = "fn")]
+    Function(FunctionArgs),
+    /// Pools: what there is to take from, and how full it is
+    #[command(subcommand, after_help = "Example:\n  moor pool list --mgmt mgmt")]
+    Pool(PoolCommand),
+    Claim(ClaimArgs),
+    Release(ReleaseArgs),
+    WhoHas(WhoHasArgs),
+    /// The address book itself: rebuild it, read its history
+    #[command(
+        subcommand,
+        after_help = "Example:\n  moor book rebuild --check deployed/"
+    )]
+    Book(BookCommand),
+    Explain(ExplainArgs),
+    Completions(CompletionsArgs),
+    /// Print the reference of every command as Markdown
+    #[command(
+        hide = true,
+        after_help = "Example:\n  moor reference > docs/reference/cli.md"
+    )]
+    Reference,
+}
+
+/// Explain a finding: what happened, why it matters, what to do
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  moor explain PoolExhausted\n  moor explain          # lists every code"
+)]
+pub(crate) struct ExplainArgs {
+    /// The code of a finding, such as DuplicateAddress; without it, all codes are listed
+    pub(crate) code: Option<String>,
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
+
+/// Print a completion script for your shell
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  moor completions bash > ~/.local/share/bash-completion/completions/moor"
+)]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// How data is printed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FormatArg {
+    /// How to print the data on stdout
+    #[arg(short = 'o', long = "output", value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
+    pub(crate) format: Format,
+}
+
+/// A form of data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Aligned columns, for people
+    #[default]
+    Table,
+    /// YAML, for files
+    Yaml,
+    /// JSON, for programs
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn the_tree_of_commands_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_a_sentence_and_an_example() {
+        fn walk(command: &clap::Command, path: &str) {
+            for sub in command.get_subcommands() {
+                let path = format!("{path} {}", sub.get_name());
+                assert!(sub.get_about().is_some(), "{path} has no sentence");
+                let help = sub
+                    .get_after_help()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                assert!(
+                    help.contains("Example") && help.contains("moor "),
+                    "{path} has no example"
+                );
+                walk(sub, &path);
+            }
+        }
+        walk(&Cli::command(), "moor");
+    }
+}

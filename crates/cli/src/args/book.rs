@@ -1,0 +1,174 @@
+//! Raw arguments of the commands about addresses: `pool`, `claim`, `release`, `who-has`, `book`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueEnum};
+
+use super::FormatArg;
+
+/// Where the book is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BookArg {
+    /// The address book [default: $MOOR_BOOK, else .moor/book.redb in the management directory, else the state directory]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) book: Option<PathBuf>,
+}
+
+/// Where pools and clusters are.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MgmtArg {
+    /// The directory with pools and clusters [default: $MOOR_MGMT]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) mgmt: Option<PathBuf>,
+}
+
+/// `moor pool …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum PoolCommand {
+    List(PoolListArgs),
+}
+
+/// Show every pool: its size, what is used, what is left
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  moor pool list --mgmt mgmt")]
+pub(crate) struct PoolListArgs {
+    /// Only pools of this network instance (NAME or NAMESPACE/NAME)
+    #[arg(long, value_name = "INSTANCE")]
+    pub(crate) network: Option<String>,
+    #[command(flatten)]
+    pub(crate) mgmt: MgmtArg,
+    #[command(flatten)]
+    pub(crate) book: BookArg,
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
+
+/// Take an address by hand, for a router, a VM or a host
+///
+/// What no package renders still needs an address that nobody else gets. The same name always gets the same address.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    moor claim leaf-1 --network vpc-control --mgmt mgmt\n  \
+    moor claim leaf-1 --network vpc-control --address 10.1.2.30 --mgmt mgmt")]
+pub(crate) struct ClaimArgs {
+    /// Who takes it
+    pub(crate) name: String,
+    /// The network instance (NAME or NAMESPACE/NAME)
+    #[arg(long, value_name = "INSTANCE")]
+    pub(crate) network: String,
+    /// IPv4 or IPv6 [default: that of --address, else ipv4]
+    #[arg(long, value_enum)]
+    pub(crate) family: Option<FamilyArg>,
+    /// This address and no other
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) address: Option<IpAddr>,
+    /// The cluster it is in, if it is in one
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub(crate) cluster: String,
+    /// The interface of the holder, where one holder has several
+    #[arg(long, value_name = "NAME", default_value = "claim")]
+    pub(crate) interface: String,
+    #[command(flatten)]
+    pub(crate) mgmt: MgmtArg,
+    #[command(flatten)]
+    pub(crate) book: BookArg,
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
+
+/// An address family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FamilyArg {
+    /// IPv4
+    Ipv4,
+    /// IPv6
+    Ipv6,
+}
+
+/// Give an address back
+///
+/// Where the pool has a cool-down, the address rests before somebody else gets it. What a package holds is released by
+/// rendering the package without its Interface; --force releases it anyway.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    moor release 10.1.2.30 --mgmt mgmt\n  \
+    moor release --holder leaf-1 --mgmt mgmt")]
+#[group(id = "what", required = true, multiple = false, args = ["address", "holder"])]
+pub(crate) struct ReleaseArgs {
+    /// The address
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) address: Option<IpAddr>,
+    /// Everything that this holder took by hand
+    #[arg(long, value_name = "NAME")]
+    pub(crate) holder: Option<String>,
+    /// The network instance, where the same address is held in several
+    #[arg(long, value_name = "INSTANCE")]
+    pub(crate) network: Option<String>,
+    /// Also what a package holds
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) mgmt: MgmtArg,
+    #[command(flatten)]
+    pub(crate) book: BookArg,
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
+
+/// Say who holds an address
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  moor who-has 10.1.2.20 --mgmt mgmt")]
+pub(crate) struct WhoHasArgs {
+    /// The address
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) address: IpAddr,
+    #[command(flatten)]
+    pub(crate) mgmt: MgmtArg,
+    #[command(flatten)]
+    pub(crate) book: BookArg,
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
+
+/// `moor book …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum BookCommand {
+    Rebuild(RebuildArgs),
+    Audit(AuditArgs),
+}
+
+/// Put the addresses of rendered packages back into a book that lost them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    moor book rebuild deployed/ --book new.redb\n  \
+    moor book rebuild deployed/ --mgmt mgmt --check     # exit code 3: the book misses something")]
+pub(crate) struct RebuildArgs {
+    /// Rendered packages, or directories of them
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) sources: Vec<PathBuf>,
+    /// Say what would change; write nothing
+    #[arg(long)]
+    pub(crate) check: bool,
+    #[command(flatten)]
+    pub(crate) mgmt: MgmtArg,
+    #[command(flatten)]
+    pub(crate) book: BookArg,
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
+
+/// Show who took and freed what, newest first
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  moor book audit --limit 20 --mgmt mgmt")]
+pub(crate) struct AuditArgs {
+    /// At most so many entries
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) mgmt: MgmtArg,
+    #[command(flatten)]
+    pub(crate) book: BookArg,
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}

@@ -1,0 +1,25 @@
+//! `moor fn NAME`: one step as a KRM function. stdout carries the ResourceList and nothing else.
+//!
+//! Easy to get wrong: kpt shows stderr to people and parses stdout; with an error the ResourceList is still written, since
+//! its `results` say the same to programs.
+
+use std::io::Read as _;
+
+use anyhow::Context as _;
+
+use crate::args::FunctionArgs;
+use crate::output::{Output, exit_of};
+use crate::world::{Exit, World};
+
+pub(crate) fn run(args: &FunctionArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
+    let mut input = Vec::new();
+    std::io::stdin()
+        .lock()
+        .read_to_end(&mut input)
+        .context("cannot read the ResourceList from stdin")?;
+    let book = world.book(&args.book, None);
+    let answer = mooring_package::function(&args.name, &input, &book, world.now)?;
+    output.data(&answer.stdout)?;
+    output.findings(&answer.findings);
+    Ok(exit_of(&answer.findings))
+}

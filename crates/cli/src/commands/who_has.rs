@@ -1,0 +1,124 @@
+//! `moor who-has ADDRESS`: cluster, package, workload, interface, since when.
+//!
+//! An address that nobody has is an answer too: exit code 0, and stdout stays empty in a table.
+
+use mooring_api::Time;
+use mooring_book::{Filter, PackageRecord, Store as _};
+use mooring_ipam::{Lease, State};
+use serde::Serialize;
+
+use crate::args::WhoHasArgs;
+use crate::output::{Output, Table, age, rfc3339};
+use crate::world::{Exit, World};
+
+/// A lease as people ask about it: the package by its name.
+#[derive(Serialize)]
+pub(super) struct Held {
+    pub(super) address: String,
+    pub(super) network: String,
+    pub(super) cluster: String,
+    pub(super) package: String,
+    #[serde(rename = "packageId")]
+    pub(super) package_id: String,
+    /// Where the package was written last.
+    pub(super) path: String,
+    pub(super) namespace: String,
+    pub(super) workload: String,
+    pub(super) interface: String,
+    pub(super) state: String,
+    pub(super) since: String,
+    pub(super) age: String,
+}
+
+pub(crate) fn run(args: &WhoHasArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
+    let mgmt = world.mgmt(&args.mgmt)?;
+    let book = world.book(&args.book, mgmt.as_deref());
+    let filter = Filter {
+        addr: Some(args.address),
+        ..Filter::default()
+    };
+    let (leases, packages) = if book.exists() {
+        (book.leases(&filter)?, book.packages()?)
+    } else {
+        output.say(&format!(
+            "there is no book at {} yet",
+            book.path().display()
+        ));
+        Default::default()
+    };
+    let held: Vec<Held> = leases
+        .iter()
+        .map(|lease| describe(lease, &packages, world.now))
+        .collect();
+    output.show(args.format.format, &held, |held| table(held))?;
+    if held.is_empty() {
+        output.say(&format!("nobody has {}", args.address));
+    }
+    Ok(Exit::Done)
+}
+
+/// The lease in words.
+pub(super) fn describe(lease: &Lease, packages: &[PackageRecord], now: Time) -> Held {
+    let holder = &lease.holder;
+    let same = |p: &&PackageRecord| p.id == holder.package && p.cluster == holder.cluster;
+    let record = packages.iter().find(same);
+    let state = match lease.state {
+        State::Held => "held".to_owned(),
+        State::Reserved { until, .. } => format!("reserved until {}", rfc3339(until)),
+        State::Cooling { until } if until <= now => "free".to_owned(),
+        State::Cooling { until } => format!("cooling until {}", rfc3339(until)),
+    };
+    Held {
+        address: lease.thing.to_string(),
+        network: lease.instance.to_string(),
+        cluster: holder.cluster.clone(),
+        package: record.map(|r| r.name.clone()).unwrap_or_default(),
+        package_id: holder.package.clone(),
+        path: record.map(|r| r.path.clone()).unwrap_or_default(),
+        namespace: holder.namespace.clone(),
+        workload: holder.workload.clone(),
+        interface: holder.interface.clone(),
+        state,
+        since: rfc3339(lease.since),
+        age: age(lease.since, now),
+    }
+}
+
+/// Leases as a table.
+pub(super) fn table(held: &[Held]) -> Table {
+    let mut table = Table::new([
+        "address",
+        "network",
+        "cluster",
+        "package",
+        "id",
+        "namespace",
+        "workload",
+        "interface",
+        "state",
+        "age",
+        "since",
+    ]);
+    for one in held {
+        let Held {
+            address,
+            network,
+            cluster,
+            package,
+            package_id,
+            path: _,
+            namespace,
+            workload,
+            interface,
+            state,
+            since,
+            age,
+        } = one;
+        let cells = [
+            address, network, cluster, package, package_id, namespace, workload, interface, state,
+            age, since,
+        ];
+        table.row(cells.map(Clone::clone));
+    }
+    table
+}

@@ -1,0 +1,68 @@
+//! What the binary carries with it: the example fleet for `moor demo`, the pages for `moor explain`.
+//!
+//! Both are tables written by hand; tests compare them with the directories, so a new file cannot be forgotten.
+
+use mooring_api::Code;
+
+macro_rules! files {
+    ($root:literal: $($path:literal,)+) => {
+        &[$(($path, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../", $root, "/", $path))),)+]
+    };
+}
+
+/// The example fleet: path below `examples/fleet`, and text.
+pub(crate) const FLEET: &[(&str, &str)] = files! { "examples/fleet":
+    "amf/Kptfile",
+    "amf/deployment.yaml",
+    "amf/interface-n2.yaml",
+    "edge-gnb/Kptfile",
+    "edge-gnb/interfaces.yaml",
+    "edge-gnb/networks.yaml",
+    "edge-gnb/statefulset.yaml",
+    "gnb/Kptfile",
+    "gnb/deployment.yaml",
+    "gnb/interface-n2.yaml",
+    "gnb/interface-n3.yaml",
+    "mgmt/clusters.yaml",
+    "mgmt/networks.yaml",
+    "mgmt/pools.yaml",
+    "upf/Kptfile",
+    "upf/deployment.yaml",
+    "upf/interface-n3.yaml",
+    "upf/interface-n6.yaml",
+};
+
+/// The page of a finding, where there is one.
+pub(crate) fn finding_page(_code: Code) -> Option<&'static str> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    fn paths(dir: &Path, below: &str, into: &mut Vec<String>) {
+        for entry in fs::read_dir(dir).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{below}{}", entry.file_name().to_str().unwrap());
+            if entry.path().is_dir() {
+                paths(&entry.path(), &format!("{name}/"), into);
+            } else {
+                into.push(name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_example_fleet_is_embedded() {
+        let mut there = Vec::new();
+        let root = mooring_testkit::workspace_root().join("examples/fleet");
+        paths(&root, "", &mut there);
+        there.sort();
+        let embedded: Vec<&str> = FLEET.iter().map(|(path, _)| *path).collect();
+        assert_eq!(embedded, there);
+    }
+}

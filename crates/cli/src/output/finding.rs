@@ -1,0 +1,130 @@
+//! Findings as people read them: code, sentence, the line in the file, help, and where to read more.
+//!
+//! The file may have changed or gone since the finding was made; then the place is named without showing the line.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use mooring_api::{Code, Finding, Location, Severity};
+
+use super::count;
+
+/// A file above this is named, never read.
+const LARGEST: u64 = 8 << 20;
+
+/// Every finding, and a last line that counts them.
+pub(super) fn render_all(findings: &[Finding]) -> String {
+    let mut explained = BTreeSet::new();
+    let mut text = String::new();
+    for finding in findings {
+        let line = finding.location.as_ref().and_then(line_of);
+        text += &render(finding, line.as_deref(), explained.insert(finding.code));
+        text += "\n\n";
+    }
+    let number = |severity| findings.iter().filter(|f| f.severity == severity).count();
+    let counts = [
+        (number(Severity::Error), "error"),
+        (number(Severity::Warning), "warning"),
+        (number(Severity::Info), "remark"),
+    ];
+    let said: Vec<String> = counts
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| count(number, word))
+        .collect();
+    if !said.is_empty() {
+        text += &format!("{}\n", said.join(", "));
+    }
+    text
+}
+
+/// An error without a place: usage, the book, the disk.
+pub(super) fn render_plain(code: Option<&str>, message: &str, help: &str) -> String {
+    let mut title = Level::ERROR.primary_title(message);
+    if let Some(code) = code {
+        title = title.id(code);
+    }
+    let mut group = Group::with_title(title);
+    if !help.is_empty() {
+        group = group.element(Level::HELP.message(help));
+    }
+    if let Some(code) = code.filter(|c| c.parse::<Code>().is_ok()) {
+        group = group.element(Level::NOTE.message(format!("read more: moor explain {code}")));
+    }
+    Renderer::styled().render(&[group]) + "\n"
+}
+
+fn render(finding: &Finding, line: Option<&str>, first_of_code: bool) -> String {
+    let level = match finding.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Info => Level::INFO,
+    };
+    let code = finding.code.as_str();
+    let mut group = Group::with_title(level.primary_title(&finding.message).id(code));
+    group = match (&finding.location, line) {
+        (Some(place), Some(line)) => group.element(
+            Snippet::source(line)
+                .line_start(place.line as usize)
+                .path(&place.file)
+                .annotation(AnnotationKind::Primary.span(marked(line, place.column))),
+        ),
+        (Some(place), None) => group.element(
+            Origin::path(&place.file)
+                .line(place.line as usize)
+                .char_column(place.column as usize),
+        ),
+        (None, _) => group,
+    };
+    if let Some(about) = about(finding) {
+        group = group.element(Level::NOTE.message(about));
+    }
+    if !finding.help.is_empty() {
+        group = group.element(Level::HELP.message(&finding.help));
+    }
+    if first_of_code {
+        group = group.element(Level::NOTE.message(format!("read more: moor explain {code}")));
+    }
+    Renderer::styled().render(&[group])
+}
+
+/// `Interface/n2 in oai-ran, spec.cniType`.
+fn about(finding: &Finding) -> Option<String> {
+    let object = finding.object.as_ref().map(ToString::to_string);
+    let parts: Vec<String> = object.into_iter().chain(finding.field.clone()).collect();
+    (!parts.is_empty()).then(|| format!("at {}", parts.join(", ")))
+}
+
+/// The bytes of the line to underline: from the column to the end of what is written.
+fn marked(line: &str, column: u32) -> std::ops::Range<usize> {
+    let end = line.trim_end().len();
+    let skip = column.saturating_sub(1) as usize;
+    let start = line.char_indices().nth(skip).map_or(end, |(at, _)| at);
+    if start < end {
+        start..end
+    } else {
+        last_char(line)..end
+    }
+}
+
+/// Where the last character of the written text begins.
+fn last_char(line: &str) -> usize {
+    line.trim_end()
+        .char_indices()
+        .last()
+        .map_or(0, |(at, _)| at)
+}
+
+/// The line a finding points at, if the file is still there and has it.
+fn line_of(place: &Location) -> Option<String> {
+    let path = Path::new(&place.file);
+    let small = fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() <= LARGEST);
+    let text = small.then(|| fs::read_to_string(path).ok()).flatten()?;
+    let number = (place.line as usize).checked_sub(1)?;
+    text.lines()
+        .nth(number)
+        .filter(|l| !l.trim().is_empty())
+        .map(str::to_owned)
+}

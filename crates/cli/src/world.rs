@@ -1,0 +1,127 @@
+//! Everything a run takes from outside of its arguments: the clock, the environment, randomness, the book.
+//!
+//! Read once, in `main`, and handed down; so every command is a function of its arguments and a [`World`].
+
+mod book;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use mooring_api::Time;
+
+pub(crate) use book::Book;
+
+use crate::args::{BookArg, MgmtArg};
+
+/// The variable that names the management directory.
+const MGMT_VARIABLE: &str = "MOOR_MGMT";
+
+/// What is outside.
+#[derive(Debug)]
+pub(crate) struct World {
+    /// The time of the whole run.
+    pub(crate) now: Time,
+}
+
+/// How a run ends. The numbers are a promise to scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done, or nothing to do.
+    Done = 0,
+    /// A finding of severity error, or a failure.
+    Wrong = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// `--check` would change something.
+    WouldChange = 3,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// A mistake on the command line that clap cannot see: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Usage {
+    message: String,
+    /// What to type instead.
+    pub(crate) help: String,
+}
+
+impl Usage {
+    pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+}
+
+impl World {
+    /// Reads the clock, once.
+    pub(crate) fn observe() -> Self {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a program reads the clock once, and hands the time down"
+        )]
+        let now = SystemTime::now();
+        let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        Self { now: Time(seconds) }
+    }
+
+    /// `--mgmt`, else `$MOOR_MGMT`. Nothing is guessed from the directory's surroundings.
+    pub(crate) fn mgmt(&self, arg: &MgmtArg) -> Result<Option<PathBuf>, Usage> {
+        let given = arg.mgmt.clone();
+        let set = || variable(MGMT_VARIABLE).map(PathBuf::from);
+        let Some(dir) = given.or_else(set) else {
+            return Ok(None);
+        };
+        if dir.is_dir() {
+            return Ok(Some(dir));
+        }
+        Err(Usage::new(
+            format!(
+                "the management directory {} is not a directory",
+                dir.display()
+            ),
+            "--mgmt DIR (or $MOOR_MGMT) names a directory with IPPrefix, NetworkInstance and WorkloadCluster files",
+        ))
+    }
+
+    /// The same, for a command that cannot do without.
+    pub(crate) fn needed_mgmt(&self, arg: &MgmtArg) -> Result<PathBuf, Usage> {
+        self.mgmt(arg)?.ok_or_else(|| {
+            Usage::new(
+                "no management directory is given",
+                "add --mgmt DIR, or set MOOR_MGMT, to say where pools and clusters are",
+            )
+        })
+    }
+
+    /// The book that the arguments, the environment and the management directory point at. It is opened at first use.
+    pub(crate) fn book(&self, arg: &BookArg, mgmt: Option<&std::path::Path>) -> Book {
+        Book::at(mooring_book::locate(arg.book.as_deref(), variable, mgmt))
+    }
+
+    /// Random bytes to mint ids from.
+    pub(crate) fn entropy(&self) -> anyhow::Result<[u8; 16]> {
+        let mut bytes = [0; 16];
+        File::open("/dev/urandom")
+            .and_then(|mut source| source.read_exact(&mut bytes))
+            .context("cannot read random bytes from /dev/urandom")?;
+        Ok(bytes)
+    }
+}
+
+/// An environment variable; an empty one counts as unset.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
