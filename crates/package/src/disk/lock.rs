@@ -1,9 +1,9 @@
 //! One writer per tree: locks that keep two renders from interleaving.
 //!
 //! ```text
-//!  /work        shared        a run over /work would want this exclusively, and waits
-//!  /work/fleet  shared        (the walk up ends at a directory with .git)
-//!  /work/fleet/upf  EXCLUSIVE
+//!  /srv         shared        a run over /srv would want this exclusively, and waits
+//!  /srv/fleet   shared        (the walk up ends at a directory with .git)
+//!  /srv/fleet/upf   EXCLUSIVE
 //! ```
 //!
 //! The directories themselves are locked (`flock`), so nothing is left behind and a read-only tree
