@@ -25,6 +25,9 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A transaction of this process is being made: reserve or drop it first.
+    #[error("transaction {} is still being made", .0.0)]
+    InTransaction(TxnId),
     /// The transaction is not open (any more).
     #[error("transaction {} is not open: it was committed, aborted, or it expired", .0.0)]
     NotOpen(TxnId),
@@ -36,6 +39,7 @@ impl Error {
         match self {
             Self::Busy { .. } => "BookBusy",
             Self::Unusable { .. } => "BookUnreadable",
+            Self::InTransaction(_) => "InTransaction",
             Self::NotOpen(_) => "TransactionNotOpen",
         }
     }

@@ -9,14 +9,22 @@
 //!
 //! The store decides Won or Lost; *which* address to try is `mooring-ipam`'s decision.
 
+mod allocate;
 mod audit;
 mod error;
+mod file;
+mod keep;
+mod ledger;
 mod locate;
+mod memory;
 mod restore;
 mod store;
 
+pub use allocate::allocate;
 pub use audit::{AuditFilter, Entry, Event};
 pub use error::Error;
+pub use file::{FileStore, Options};
 pub use locate::{BOOK_VARIABLE, locate};
+pub use memory::MemoryStore;
 pub use restore::{Conflict, Restored};
 pub use store::{Filter, Outcome, PackageRecord, Pending, Store, Txn};

@@ -1,13 +1,13 @@
 //! The contract that every store keeps, and that one suite of tests runs over all of them.
 //!
-//! `package`, `cli` and later `controller` and `agent` call it; they allocate with `allocate` and with
+//! `package`, `cli` and later `controller` and `agent` call it; they allocate with [`crate::allocate`] and with
 //! nothing else. Easy to get wrong: a [`Txn`] is not durable before [`Txn::reserve`], and what it reserved is not
 //! final before [`Store::commit`]; the package writer puts its files between the two.
 
 use std::net::IpAddr;
 
 use mooring_api::{Span, Time};
-use mooring_ipam::{Candidate, Holder, InstanceKey, Lease, Thing, TxnId};
+use mooring_ipam::{Candidate, Holder, InstanceKey, Lease, Table, Thing, TxnId};
 use serde::{Deserialize, Serialize};
 
 use crate::audit::{AuditFilter, Entry};
@@ -118,6 +118,10 @@ pub trait Txn {
     fn id(&self) -> TxnId;
     /// The time it began, which every take is judged by.
     fn now(&self) -> Time;
+    /// Shows what is taken in an instance, this transaction's changes included. Not re-entrant: `look` must not
+    /// call the store.
+    fn with_table(&self, instance: &InstanceKey, look: &mut dyn FnMut(&Table))
+    -> Result<(), Error>;
     /// What this holder has in the instance: held, or taken by this transaction, and not released by it.
     fn held_by(&self, instance: &InstanceKey, holder: &Holder) -> Result<Vec<Lease>, Error>;
     /// Everything that this package has in this cluster: held, or taken by this transaction, and not released by

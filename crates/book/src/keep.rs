@@ -1,0 +1,123 @@
+//! What a store keeps, and the one way it changes: as whole [`Change`]s.
+//!
+//! [`Ledger`](crate::ledger::Ledger) decides what a change is; a [`Keep`] makes it durable and reads it back. Memory
+//! keeps it in maps, file in redb. Easy to get wrong: a change is all or nothing, so a keep writes it in one act.
+
+use std::net::IpAddr;
+
+use mooring_api::{Cidr, Span, Time};
+use mooring_ipam::{Holder, InstanceKey, Lease, Thing, TxnId};
+use serde::{Deserialize, Serialize};
+
+use crate::audit::{AuditFilter, Entry};
+use crate::error::Error;
+use crate::store::PackageRecord;
+
+/// How many committed transactions are remembered, so that committing one again is success.
+pub(crate) const REMEMBERED: usize = 512;
+
+/// Something that an open transaction wants to have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Take {
+    pub(crate) instance: InstanceKey,
+    pub(crate) thing: Thing,
+    pub(crate) holder: Holder,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subnet: Option<Cidr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) gateway: Option<IpAddr>,
+    /// What an abort puts back: the holder's own earlier lease, and cooling ones that had to make room.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) before: Vec<Lease>,
+}
+
+/// Something that an open transaction gives back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Release {
+    pub(crate) instance: InstanceKey,
+    pub(crate) thing: Thing,
+    /// Whose it was. At commit, what has another holder by then is left alone.
+    pub(crate) holder: Holder,
+    pub(crate) cool_down: Span,
+}
+
+/// What a transaction does to the package records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PackageNote {
+    Note(PackageRecord),
+    Forget { cluster: String, id: String },
+}
+
+impl PackageNote {
+    /// Cluster and id.
+    pub(crate) fn key(&self) -> (&str, &str) {
+        match self {
+            Self::Note(record) => (&record.cluster, &record.id),
+            Self::Forget { cluster, id } => (cluster, id),
+        }
+    }
+
+    /// What the record will be.
+    pub(crate) fn record(&self) -> Option<&PackageRecord> {
+        match self {
+            Self::Note(record) => Some(record),
+            Self::Forget { .. } => None,
+        }
+    }
+}
+
+/// A transaction: reserved, or being drafted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Open {
+    pub(crate) id: TxnId,
+    pub(crate) until: Time,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) takes: Vec<Take>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) releases: Vec<Release>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) packages: Vec<PackageNote>,
+}
+
+/// One durable step. Drops come before puts; what changes its holder is dropped and put.
+#[derive(Debug, Default)]
+pub(crate) struct Change {
+    pub(crate) drop: Vec<Lease>,
+    pub(crate) put: Vec<Lease>,
+    pub(crate) open: Vec<Open>,
+    pub(crate) close: Vec<TxnId>,
+    pub(crate) committed: Option<(TxnId, Time)>,
+    pub(crate) packages: Vec<PackageNote>,
+    pub(crate) audit: Vec<Entry>,
+    /// The next transaction's id is at least this.
+    pub(crate) next: u64,
+}
+
+/// Where changes are kept.
+pub(crate) trait Keep {
+    /// Whether [`Keep::persist`] works. If not, the store serves reading and `--check`.
+    fn is_writable(&self) -> bool;
+    /// Writes a change, durably and at once.
+    fn persist(&mut self, change: &Change) -> Result<(), Error>;
+    /// The leases of one instance.
+    fn load(&self, instance: &InstanceKey) -> Result<Vec<Lease>, Error>;
+    /// Every instance that has a lease, in order.
+    fn instances(&self) -> Result<Vec<InstanceKey>, Error>;
+    /// Where this package has something, reserved and cooling leases included.
+    fn of_package(&self, cluster: &str, package: &str) -> Result<Vec<(InstanceKey, Thing)>, Error>;
+    /// The reserved transactions, and the next free id.
+    fn open(&self) -> Result<(Vec<Open>, u64), Error>;
+    /// Whether a transaction is among those committed lately.
+    fn was_committed(&self, txn: TxnId) -> Result<bool, Error>;
+    /// One package.
+    fn package(&self, cluster: &str, id: &str) -> Result<Option<PackageRecord>, Error>;
+    /// All packages, ordered by cluster, then id.
+    fn packages(&self) -> Result<Vec<PackageRecord>, Error>;
+    /// See [`crate::Store::audit`].
+    fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<Entry>, Error>;
+    /// The error of a write that is not possible.
+    fn not_writable(&self) -> Error;
+    /// The error of something that cannot be.
+    fn damaged(&self, why: String) -> Error;
+}

@@ -1,0 +1,302 @@
+//! What every store of this room does with a transaction, over any [`Keep`].
+//!
+//! ```text
+//!  tables (loaded per instance) ◄─ draft: takes are put in at once, dropping puts back what was before
+//!      │
+//!      └─ reserve │ commit │ abort │ reap │ restore ─► one Change ─► Keep::persist ─► tables
+//! ```
+//!
+//! A change is planned from the tables, made durable, and only then applied to them: when the keep fails, memory
+//! has not moved. Easy to get wrong: a take does not own its lease alone. Two drafts of one package may both
+//! count on it, and whichever is committed last decides (see `ledger/plan.rs`).
+
+mod draft;
+mod plan;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mooring_api::Time;
+use mooring_ipam::{InstanceKey, Lease, State, Table, TxnId};
+
+use crate::audit::{AuditFilter, Entry, Event};
+use crate::error::Error;
+use crate::keep::{Change, Keep, Open};
+use crate::restore::Restored;
+use crate::store::{Filter, PackageRecord, Pending, Txn};
+
+use draft::Draft;
+
+/// The state behind a store.
+pub(crate) struct Ledger<K>(Mutex<Inner<K>>);
+
+struct Inner<K> {
+    keep: K,
+    /// Everything in the instances that were looked at, the draft's takes included.
+    tables: BTreeMap<InstanceKey, Table>,
+    /// Reserved transactions.
+    open: BTreeMap<TxnId, Open>,
+    /// The transaction that is being made; one at a time.
+    draft: Option<Draft>,
+    next: u64,
+}
+
+impl<K: Keep> Ledger<K> {
+    pub(crate) fn new(keep: K) -> Result<Self, Error> {
+        let (open, next) = keep.open()?;
+        Ok(Self(Mutex::new(Inner {
+            keep,
+            tables: BTreeMap::new(),
+            open: open.into_iter().map(|o| (o.id, o)).collect(),
+            draft: None,
+            next,
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner<K>> {
+        // Nothing panics between two halves of a change, so a poisoned state is still whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn begin(&self, now: Time) -> Result<Box<dyn Txn + '_>, Error> {
+        let mut inner = self.lock();
+        inner.must_be_idle()?;
+        inner.reap(now)?;
+        // Ids rise with time, so that a journal left by an earlier book never names a transaction of this one.
+        let id = TxnId(inner.next.max(now.0 << 20));
+        inner.next = id.0 + 1;
+        inner.draft = Some(Draft::new(id, now));
+        Ok(Box::new(draft::Handle::new(self, id, now)))
+    }
+
+    pub(crate) fn commit(&self, txn: TxnId, now: Time) -> Result<(), Error> {
+        let mut inner = self.lock();
+        inner.must_be_idle()?;
+        let open = inner.open.get(&txn).filter(|o| o.until > now).cloned();
+        let Some(open) = open else {
+            let again = inner.keep.was_committed(txn)?;
+            return again.then_some(()).ok_or(Error::NotOpen(txn));
+        };
+        let change = inner.plan_commit(&open, now)?;
+        inner.make(change)
+    }
+
+    pub(crate) fn abort(&self, txn: TxnId, now: Time) -> Result<(), Error> {
+        let mut inner = self.lock();
+        inner.must_be_idle()?;
+        let Some(open) = inner.open.get(&txn).cloned() else {
+            let committed = inner.keep.was_committed(txn)?;
+            return (!committed).then_some(()).ok_or(Error::NotOpen(txn));
+        };
+        let change = inner.plan_undo(&open, Event::Aborted, now)?;
+        inner.make(change)
+    }
+
+    pub(crate) fn leases(&self, filter: &Filter) -> Result<Vec<Lease>, Error> {
+        let mut inner = self.lock();
+        let instances = match (&filter.instance, &filter.cluster, &filter.package) {
+            (Some(one), _, _) => BTreeSet::from([one.clone()]),
+            (None, Some(cluster), Some(package)) => {
+                let things = inner.keep.of_package(cluster, package)?;
+                things.into_iter().map(|(instance, _)| instance).collect()
+            }
+            _ => inner.instances()?,
+        };
+        let mut found = Vec::new();
+        for instance in &instances {
+            let durable = inner.durable(instance)?;
+            found.extend(durable.into_iter().filter(|lease| filter.fits(lease)));
+        }
+        found.sort_by(|a, b| (&a.instance, &a.thing).cmp(&(&b.instance, &b.thing)));
+        Ok(found)
+    }
+
+    pub(crate) fn packages(&self) -> Result<Vec<PackageRecord>, Error> {
+        self.lock().keep.packages()
+    }
+
+    pub(crate) fn pending(&self) -> Vec<Pending> {
+        let inner = self.lock();
+        let shown = inner.open.values().map(|open| {
+            let takes = open.takes.iter().map(|t| (t.instance.clone(), t.thing));
+            let releases = open.releases.iter().map(|r| (r.instance.clone(), r.thing));
+            Pending {
+                id: open.id,
+                until: open.until,
+                takes: takes.collect(),
+                releases: releases.collect(),
+            }
+        });
+        shown.collect()
+    }
+
+    pub(crate) fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<Entry>, Error> {
+        self.lock().keep.audit(filter, limit)
+    }
+
+    pub(crate) fn restore(
+        &self,
+        leases: &[Lease],
+        packages: &[PackageRecord],
+        now: Time,
+    ) -> Result<Restored, Error> {
+        let mut inner = self.lock();
+        inner.must_be_idle()?;
+        let (change, restored) = inner.plan_restore(leases, packages, now)?;
+        inner.make(change)?;
+        Ok(restored)
+    }
+}
+
+impl<K: Keep> Inner<K> {
+    /// A second transaction, or a commit in the middle of one, would see takes that may yet be undone.
+    fn must_be_idle(&self) -> Result<(), Error> {
+        let busy = self.draft.as_ref().map(|d| Error::InTransaction(d.id));
+        busy.map_or(Ok(()), Err)
+    }
+
+    fn table(&mut self, instance: &InstanceKey) -> Result<&mut Table, Error> {
+        if !self.tables.contains_key(instance) {
+            let mut table = Table::new(instance.clone());
+            for lease in self.keep.load(instance)? {
+                let thing = lease.thing;
+                if let Err(other) = table.insert(lease) {
+                    let why = format!("{thing} and {} of {instance} overlap", other.thing);
+                    return Err(self.keep.damaged(why));
+                }
+            }
+            self.tables.insert(instance.clone(), table);
+        }
+        Ok(self.tables.get_mut(instance).expect("it was put in above"))
+    }
+
+    fn instances(&self) -> Result<BTreeSet<InstanceKey>, Error> {
+        let mut all: BTreeSet<InstanceKey> = self.keep.instances()?.into_iter().collect();
+        all.extend(self.tables.keys().cloned());
+        Ok(all)
+    }
+
+    /// The leases of an instance without what the draft did.
+    fn durable(&mut self, instance: &InstanceKey) -> Result<Vec<Lease>, Error> {
+        let mut leases: Vec<Lease> = self.table(instance)?.leases().collect();
+        if let Some(draft) = &self.draft {
+            leases.retain(|lease| !table::is_reserved_by(lease, draft.id));
+            let takes = draft.takes.values().filter(|t| t.instance == *instance);
+            let before = takes.flat_map(|t| &t.before);
+            leases.extend(before.filter(|l| l.state != State::Held).cloned());
+        }
+        Ok(leases)
+    }
+
+    /// Undoes what expired. A store that only reads does so in memory.
+    fn reap(&mut self, now: Time) -> Result<(), Error> {
+        let expired = self.open.values().filter(|o| o.until <= now);
+        let expired: Vec<TxnId> = expired.map(|o| o.id).collect();
+        for txn in expired {
+            // Looked up again: undoing one may have changed what the next puts back.
+            let Some(open) = self.open.get(&txn).cloned() else {
+                continue;
+            };
+            let change = self.plan_undo(&open, Event::Expired, now)?;
+            if self.keep.is_writable() {
+                self.make(change)?;
+            } else {
+                self.apply(change);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a change durable, then true.
+    fn make(&mut self, mut change: Change) -> Result<(), Error> {
+        if !self.keep.is_writable() {
+            return Err(self.keep.not_writable());
+        }
+        change.next = self.next;
+        self.keep.persist(&change)?;
+        self.apply(change);
+        Ok(())
+    }
+
+    fn apply(&mut self, change: Change) {
+        for lease in change.drop {
+            if let Some(table) = self.tables.get_mut(&lease.instance) {
+                table.remove(&lease.thing);
+            }
+        }
+        for lease in change.put {
+            if let Some(table) = self.tables.get_mut(&lease.instance) {
+                table::put(table, lease);
+            }
+        }
+        for txn in change.close {
+            self.open.remove(&txn);
+        }
+        self.open.extend(change.open.into_iter().map(|o| (o.id, o)));
+    }
+}
+
+/// Lets a store that wraps a ledger keep the contract by asking it.
+macro_rules! store_over_ledger {
+    ($store:ty) => {
+        impl $crate::store::Store for $store {
+            fn begin(
+                &self,
+                now: mooring_api::Time,
+            ) -> Result<Box<dyn $crate::store::Txn + '_>, $crate::error::Error> {
+                self.0.begin(now)
+            }
+
+            fn commit(
+                &self,
+                txn: mooring_ipam::TxnId,
+                now: mooring_api::Time,
+            ) -> Result<(), $crate::error::Error> {
+                self.0.commit(txn, now)
+            }
+
+            fn abort(
+                &self,
+                txn: mooring_ipam::TxnId,
+                now: mooring_api::Time,
+            ) -> Result<(), $crate::error::Error> {
+                self.0.abort(txn, now)
+            }
+
+            fn leases(
+                &self,
+                filter: &$crate::store::Filter,
+            ) -> Result<Vec<mooring_ipam::Lease>, $crate::error::Error> {
+                self.0.leases(filter)
+            }
+
+            fn packages(&self) -> Result<Vec<$crate::store::PackageRecord>, $crate::error::Error> {
+                self.0.packages()
+            }
+
+            fn pending(&self) -> Result<Vec<$crate::store::Pending>, $crate::error::Error> {
+                Ok(self.0.pending())
+            }
+
+            fn audit(
+                &self,
+                filter: &$crate::audit::AuditFilter,
+                limit: usize,
+            ) -> Result<Vec<$crate::audit::Entry>, $crate::error::Error> {
+                self.0.audit(filter, limit)
+            }
+
+            fn restore(
+                &self,
+                leases: &[mooring_ipam::Lease],
+                packages: &[$crate::store::PackageRecord],
+                now: mooring_api::Time,
+            ) -> Result<$crate::restore::Restored, $crate::error::Error> {
+                self.0.restore(leases, packages, now)
+            }
+        }
+    };
+}
+
+pub(crate) use store_over_ledger;
