@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// An object with its place, kept alive for the [`Input`]s that borrow it.
+#[derive(Clone)]
 struct Doc {
     origin: Origin,
     scope: Option<String>,
@@ -250,6 +251,24 @@ fn a_pod_takes_the_scope_of_its_nad() {
     assert_eq!(codes(&docs), [Code::DuplicateAddress]);
     docs[0].scope = Some("vpc-red".into());
     assert_eq!(codes(&docs), []);
+}
+
+#[test]
+fn a_pod_means_the_nad_of_its_own_package_first() {
+    let docs = [
+        holds("a/first", "n2", &["10.1.2.99/24"]),
+        nad("a/second", "n2", &json!({"type": "static"})),
+        deployment(
+            "a/second",
+            "amf",
+            r#"[{"name": "n2", "ips": ["10.1.2.20/24"]}]"#,
+        ),
+    ];
+    assert_eq!(codes(&docs), [], "the first one would be a second carrier");
+    assert_eq!(
+        codes(&[&docs[0], &docs[2]].map(Doc::clone)),
+        [Code::InvalidNad]
+    );
 }
 
 #[test]

@@ -120,6 +120,12 @@ const REFUSED: &[(&str, usize, &str)] = &[
 ];
 
 #[test]
+fn an_escaped_quote_does_not_hide_where_an_entry_begins() {
+    let text = r#"[{"name": "a", "x": "\\\"},{"}, {"name": ""}]"#;
+    assert_eq!(parse(text).unwrap_err().offset, text.rfind('{').unwrap());
+}
+
+#[test]
 fn what_multus_refuses_is_refused_with_its_place() {
     for &(text, offset, part) in REFUSED {
         let error = parse(text).expect_err(text);
