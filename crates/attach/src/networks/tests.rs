@@ -121,8 +121,12 @@ const REFUSED: &[(&str, usize, &str)] = &[
 
 #[test]
 fn an_escaped_quote_does_not_hide_where_an_entry_begins() {
-    let text = r#"[{"name": "a", "x": "\\\"},{"}, {"name": ""}]"#;
-    assert_eq!(parse(text).unwrap_err().offset, text.rfind('{').unwrap());
+    for text in [
+        r#"[{"name": "a", "x": "\\\"},{"}, {"name": ""}]"#,
+        r#"[{"name": "a", "x": "\\"}, {"name": ""}]"#,
+    ] {
+        assert_eq!(parse(text).unwrap_err().offset, text.rfind('{').unwrap());
+    }
 }
 
 #[test]
