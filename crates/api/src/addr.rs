@@ -226,9 +226,11 @@ impl fmt::Display for HostCidr {
 }
 
 string_value!(Cidr, "A network, such as 10.1.2.0/24.",
+    "maxLength" = 49,
     "x-kubernetes-validations" = [{ "rule": "isCIDR(self) && cidr(self) == cidr(self).masked()",
         "message": "must be a network without host bits, such as 10.1.2.0/24" }]);
 string_value!(HostCidr, "An address with its subnet length, such as 10.1.2.20/24.",
+    "maxLength" = 49,
     "x-kubernetes-validations" = [{ "rule": "isCIDR(self)",
         "message": "must be an address with its subnet length, such as 10.1.2.20/24" }]);
 

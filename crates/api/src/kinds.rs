@@ -7,6 +7,7 @@
 //! (`nephio::ipam::NetworkInstance`) and as the seed's list of members
 //! (`nephio::infra::NetworkInstance`). The group decides, never the kind alone.
 
+mod check;
 mod condition;
 #[cfg(feature = "kpt")]
 pub mod kpt;
@@ -15,7 +16,12 @@ pub mod multus;
 #[cfg(feature = "nephio")]
 pub mod nephio;
 mod reference;
+mod registry;
+mod schema;
+#[cfg(feature = "nephio")]
 mod text;
 
+pub use check::{check, check_update, read};
 pub use condition::StatusCondition;
 pub use reference::Reference;
+pub use registry::{Kind, all, find};

@@ -21,6 +21,9 @@ pub struct Selector {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "kinds", schemars(extend("x-kubernetes-validations" = [
+    { "rule": "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
+      "message": "do not fit the operator; In and NotIn need values, Exists and DoesNotExist have none", "fieldPath": ".values" }])))]
 pub struct Expression {
     /// Label key.
     pub key: String,
@@ -164,7 +167,7 @@ impl schemars::JsonSchema for Selector {
             "x-kubernetes-preserve-unknown-fields": true,
             "properties": {
                 "matchLabels": { "type": "object", "additionalProperties": { "type": "string" } },
-                "matchExpressions": { "type": "array", "items": expression }
+                "matchExpressions": { "type": "array", "maxItems": 16, "items": expression }
             }
         })
     }

@@ -3,10 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Another object. Only name and namespace are used to find it, and for a [`Dependency`] its API
-/// version and kind; the other fields are carried because published manifests may have them.
-///
-/// [`Dependency`]: https://github.com/nephio-project/api
+/// Another object. Only name and namespace are used to find it; the other fields are carried because
+/// published manifests may have them.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

@@ -43,11 +43,11 @@ pub struct NetworkSpec {
     pub topology: String,
     /// Layer 3.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 128))]
+    #[schemars(length(max = 64))]
     pub routing_tables: Vec<RoutingTable>,
     /// Layer 2.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 128))]
+    #[schemars(length(max = 64))]
     pub bridge_domains: Vec<BridgeDomain>,
 }
 
@@ -63,6 +63,7 @@ pub struct RoutingTable {
     pub prefixes: Vec<Prefix>,
     /// What is attached to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
     pub interfaces: Vec<Member>,
 }
 
@@ -74,12 +75,17 @@ pub struct BridgeDomain {
     pub name: String,
     /// What is attached to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
     pub interfaces: Vec<Member>,
 }
 
 /// What is attached: an interface of a node, interfaces by label, or a bridge domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    { "rule": "self.kind != 'bridgedomain' || has(self.bridgeDomainName)",
+      "message": "is missing; name the bridge domain, or write kind: interface", "fieldPath": ".bridgeDomainName" },
+]))]
 pub struct Member {
     /// What it is.
     #[serde(default)]

@@ -34,5 +34,6 @@ pub struct NetworkInstanceSpec {
     pub name: Option<String>,
     /// The Interfaces, by label.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
     pub interfaces: Vec<Member>,
 }

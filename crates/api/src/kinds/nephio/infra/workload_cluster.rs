@@ -33,6 +33,10 @@ use crate::{Cidr, IfName};
     )
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    { "rule": "!has(self.podCIDRs) || !has(self.serviceCIDRs) || self.podCIDRs.all(p, self.serviceCIDRs.all(s, !cidr(p).containsCIDR(s) && !cidr(s).containsCIDR(p)))",
+      "message": "overlaps podCIDRs; give pods and services different networks", "fieldPath": ".serviceCIDRs" },
+]))]
 pub struct WorkloadClusterSpec {
     /// Its name; without one, the name of the injected object or of this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +54,9 @@ pub struct WorkloadClusterSpec {
     pub master_interface: Option<IfName>,
     /// The NICs of its nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = 64), extend("x-kubernetes-validations" = [
+        { "rule": "self.all(x, self.exists_one(y, y.name == x.name))",
+          "message": "names a NIC twice; keep one entry per NIC" }]))]
     pub network_interfaces: Vec<Nic>,
     /// The networks of its pods. Secondary networks stay outside.
     #[serde(rename = "podCIDRs", default, skip_serializing_if = "Vec::is_empty")]

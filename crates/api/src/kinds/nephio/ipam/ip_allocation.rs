@@ -36,6 +36,10 @@ use crate::kinds::text::{address_or_empty, empty_is_none};
     )
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    { "rule": "!has(self.gateway) || self.gateway == '' || ip(self.gateway).family() == cidr(self.prefix).ip().family()",
+      "message": "is not of the family that the prefix has; write a gateway of that family", "fieldPath": ".gateway" },
+]))]
 pub struct IPAllocationSpec {
     /// What was asked for.
     #[serde(default)]

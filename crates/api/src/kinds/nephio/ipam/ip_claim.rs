@@ -46,6 +46,22 @@ use crate::{Family, HostCidr, Selector};
     )
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    { "rule": "!has(self.createPrefix) || !self.createPrefix || has(self.prefix) || has(self.prefixLength)",
+      "message": "asks for a prefix without saying how long; write prefixLength, or the prefix itself", "fieldPath": ".createPrefix" },
+    { "rule": "!has(self.createPrefix) || !self.createPrefix || !has(self.prefix) || cidr(self.prefix) == cidr(self.prefix).masked()",
+      "message": "has host bits, but a prefix is asked for; write the network, or remove createPrefix", "fieldPath": ".prefix" },
+    { "rule": "!has(self.createPrefix) || !self.createPrefix || !has(self.prefix) || cidr(self.prefix).prefixLength() < (cidr(self.prefix).ip().family() == 4 ? 32 : 128)",
+      "message": "is one address, but a prefix is asked for; write a shorter prefix, or remove createPrefix", "fieldPath": ".prefix" },
+    { "rule": "!has(self.addressFamily) || !has(self.prefix) || cidr(self.prefix).ip().family() == (self.addressFamily == 'ipv4' ? 4 : 6)",
+      "message": "is not of the family that the prefix has; remove addressFamily, or write a prefix of that family", "fieldPath": ".addressFamily" },
+    { "rule": "!has(self.addressFamily) || self.addressFamily == 'ipv6' || !has(self.prefixLength) || self.prefixLength <= 32",
+      "message": "is longer than an IPv4 address; write 32 or less, or addressFamily: ipv6", "fieldPath": ".prefixLength" },
+    { "rule": "!has(self.index) || !has(self.prefix)",
+      "message": "and prefix both name an address; remove one of them", "fieldPath": ".index" },
+    { "rule": "self.networkInstance == oldSelf.networkInstance",
+      "message": "cannot change, since its address belongs to the old instance; make a new IPClaim", "fieldPath": ".networkInstance" },
+]))]
 pub struct IPClaimSpec {
     /// What is wanted: an address of a subnet, a loopback, a pool.
     #[serde(default)]

@@ -42,6 +42,16 @@ use crate::kinds::{Reference, StatusCondition};
     )
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    { "rule": "self.kind == 'network' || cidr(self.prefix) == cidr(self.prefix).masked()",
+      "message": "has host bits, which only kind network may have; write the network, or kind: network", "fieldPath": ".prefix" },
+    { "rule": "!has(self.allocations) || self.allocations.all(a, cidr(self.prefix).containsCIDR(a.prefix))",
+      "message": "has an entry outside the prefix; move it to the IPPrefix that contains it", "fieldPath": ".allocations" },
+    { "rule": "self.prefix == oldSelf.prefix",
+      "message": "cannot change while addresses are taken from it; make a new IPPrefix and drain this one", "fieldPath": ".prefix" },
+    { "rule": "!has(oldSelf.networkInstance) || (has(self.networkInstance) && self.networkInstance == oldSelf.networkInstance)",
+      "message": "cannot change while addresses are taken from it; make a new IPPrefix and drain this one", "fieldPath": ".networkInstance" },
+]))]
 pub struct IPPrefixSpec {
     /// What the prefix is for.
     #[serde(default)]
@@ -63,6 +73,10 @@ pub struct IPPrefixSpec {
 /// Something kept for one claim. With host bits it is that one address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    { "rule": "!has(self.cluster) || !has(self.claimRef) || !has(self.claimRef.cluster) || self.cluster == self.claimRef.cluster",
+      "message": "differs from claimRef.cluster; write it once", "fieldPath": ".cluster" },
+]))]
 pub struct Allocation {
     /// The address or prefix.
     pub prefix: HostCidr,

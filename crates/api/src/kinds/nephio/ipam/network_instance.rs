@@ -45,7 +45,9 @@ pub struct NetworkInstanceSpec {
     pub topology: Option<String>,
     /// The networks that it owns. Prefixes of the instance lie inside them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = 256), extend("x-kubernetes-validations" = [
+        { "rule": "self.all(p, self.exists_one(q, q.prefix == p.prefix))",
+          "message": "lists a network twice; remove one of the two" }]))]
     pub prefixes: Vec<Prefix>,
 }
 
@@ -55,7 +57,7 @@ pub struct NetworkInstanceSpec {
 pub struct NetworkInstanceStatus {
     /// The networks in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = 256))]
     pub prefixes: Vec<Prefix>,
     /// Synced, Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -41,13 +41,19 @@ pub struct DataNetworkSpec {
     pub network_instance: Option<Reference>,
     /// The pools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 256))]
+    #[schemars(length(max = 256), extend("x-kubernetes-validations" = [
+        { "rule": "self.all(p, !has(p.name) || self.exists_one(q, has(q.name) && q.name == p.name))",
+          "message": "names a pool twice; give each pool its own name" }]))]
     pub pools: Vec<Pool>,
 }
 
 /// A pool by its size.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    { "rule": "!has(self.prefixLength) || self.prefixLength <= 32 || (has(self.ipFamily) && self.ipFamily == 'ipv6')",
+      "message": "is longer than an IPv4 address; write 32 or less, or ipFamily: ipv6", "fieldPath": ".prefixLength" },
+]))]
 pub struct Pool {
     /// Name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::kinds::Reference;
 use crate::kinds::nephio::ipam::IPClaimStatus;
 use crate::kinds::nephio::vlan::VLANClaimStatus;
+use crate::kinds::text::empty_is_none;
 use crate::{BadValue, Family, IfName, VlanId};
 
 /// What the interface shall be.
@@ -51,13 +52,28 @@ use crate::{BadValue, Family, IfName, VlanId};
     )
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    { "rule": "!has(self.sriovSpec) || (has(self.cniType) && self.cniType == 'sriov')",
+      "message": "is only for cniType sriov; remove it, or write cniType: sriov", "fieldPath": ".sriovSpec" },
+    { "rule": "!has(self.cniType) || self.cniType != 'vlan' || has(self.vlan) || (has(self.attachmentType) && self.attachmentType == 'vlan')",
+      "message": "is vlan, but there is no VLAN; write vlan with an id, or attachmentType: vlan to claim one", "fieldPath": ".cniType" },
+    { "rule": "!has(self.vlan) || !has(self.attachmentType) || self.attachmentType != 'none'",
+      "message": "is given, but attachmentType is none; remove one of them", "fieldPath": ".vlan" },
+    { "rule": "!has(self.mtu) || self.mtu >= 1280 || !has(self.ipFamilyPolicy) || self.ipFamilyPolicy in ['none', 'ipv4-only', 'ipv4only']",
+      "message": "is too small for IPv6; write 1280 or more", "fieldPath": ".mtu" },
+]))]
 pub struct InterfaceSpec {
     /// The network instance; without one, that which selects this Interface by label. `default` is
     /// the pod network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_instance: Option<Reference>,
-    /// The plugin that makes it; without one, the interface is a loopback.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The plugin that makes it; absent or empty, the interface is a loopback.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "empty_is_none"
+    )]
+    #[schemars(schema_with = "cni_type_or_empty")]
     pub cni_type: Option<CniType>,
     /// Tagged or not. With `vlan` and no id written here, an id is claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,6 +180,12 @@ impl FromStr for CniType {
             )
         })
     }
+}
+
+fn cni_type_or_empty(_: &mut SchemaGenerator) -> Schema {
+    let mut choices: Vec<_> = CniType::ALL.iter().map(|c| c.as_str()).collect();
+    choices.push("");
+    json_schema!({ "type": "string", "nullable": true, "enum": choices })
 }
 
 /// Tagged or not.

@@ -38,6 +38,18 @@ use crate::{Selector, VlanId};
     )
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    { "rule": "has(self.vlanIndex) || has(self.selector)",
+      "message": "is missing; name the VLANIndex that the id shall come from", "fieldPath": ".vlanIndex" },
+    { "rule": "!has(self.vlanID) || !has(self.range)",
+      "message": "and vlanID both say which VLANs; remove one of them", "fieldPath": ".range" },
+    { "rule": "!has(self.range) || self.range.split(':').all(n, int(n) >= 1 && int(n) <= 4094)",
+      "message": "lies outside the VLAN ids; use 1 to 4094", "fieldPath": ".range" },
+    { "rule": "!has(self.range) || !self.range.contains(':') || int(self.range.split(':')[0]) <= int(self.range.split(':')[1])",
+      "message": "ends before it begins; write FROM:TO with FROM first", "fieldPath": ".range" },
+    { "rule": "!has(oldSelf.vlanIndex) || (has(self.vlanIndex) && self.vlanIndex == oldSelf.vlanIndex)",
+      "message": "cannot change, since its id belongs to the old index; make a new VLANClaim", "fieldPath": ".vlanIndex" },
+]))]
 pub struct VLANClaimSpec {
     /// Where from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +59,7 @@ pub struct VLANClaimSpec {
     pub vlan_id: Option<VlanId>,
     /// How many (`10`), or from and to (`100:199`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[0-9]{1,4}(:[0-9]{1,4})?$"))]
+    #[schemars(regex(pattern = r"^[0-9]{1,4}(:[0-9]{1,4})?$"), length(max = 9))]
     pub range: Option<String>,
     /// Labels that what is handed out shall carry.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

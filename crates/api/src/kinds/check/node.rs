@@ -1,0 +1,160 @@
+//! A structural schema, compiled: what the walk asks of each value.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use kube::core::cel::{CompilationResult, compile_schema};
+use regex::Regex;
+use serde_json::Value;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Type {
+    Any,
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+    IntOrString,
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Any => "anything",
+            Self::Object => "an object",
+            Self::Array => "a list",
+            Self::String => "text",
+            Self::Integer => "a whole number",
+            Self::Number => "a number",
+            Self::Boolean => "true or false",
+            Self::IntOrString => "a whole number or text",
+        })
+    }
+}
+
+pub(crate) struct Node {
+    pub(super) kind: Type,
+    pub(super) description: String,
+    /// Null reads as absent: the struct has an Option there.
+    pub(super) nullable: bool,
+    pub(super) fields: BTreeMap<String, Node>,
+    /// The values of a free map.
+    pub(super) others: Option<Box<Node>>,
+    pub(super) items: Option<Box<Node>>,
+    pub(super) required: Vec<String>,
+    pub(super) choices: Vec<String>,
+    pub(super) pattern: Option<(Regex, String)>,
+    pub(super) minimum: Option<f64>,
+    pub(super) maximum: Option<f64>,
+    pub(super) min_length: Option<u64>,
+    pub(super) max_length: Option<u64>,
+    pub(super) max_items: Option<u64>,
+    /// Unknown fields are kept and nothing is said about them.
+    pub(super) open: bool,
+    /// A label selector, which may also be a bare map.
+    pub(super) selector: bool,
+    pub(super) default: Option<Value>,
+    pub(super) rules: Vec<CompilationResult>,
+}
+
+impl Node {
+    /// Compiles the schema of a root object. `metadata` is left open.
+    pub(crate) fn compile(schema: &Value) -> Self {
+        let mut root = Self::of(schema);
+        if let Some(metadata) = root.fields.get_mut("metadata") {
+            metadata.kind = Type::Any;
+        }
+        root
+    }
+
+    fn of(schema: &Value) -> Self {
+        let text = |key: &str| schema.get(key).and_then(Value::as_str);
+        let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or_default();
+        let list = |key: &str| -> Vec<String> {
+            let values = schema.get(key).and_then(Value::as_array);
+            let texts = values.into_iter().flatten().filter_map(Value::as_str);
+            texts.map(ToOwned::to_owned).collect()
+        };
+        let kind = match text("type") {
+            _ if flag("x-kubernetes-int-or-string") => Type::IntOrString,
+            Some("object") => Type::Object,
+            Some("array") => Type::Array,
+            Some("string") => Type::String,
+            Some("integer") => Type::Integer,
+            Some("number") => Type::Number,
+            Some("boolean") => Type::Boolean,
+            _ => Type::Any,
+        };
+        let fields: BTreeMap<_, _> = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .map(|(name, child)| (name.clone(), Self::of(child)))
+            .collect();
+        let child = |key: &str| {
+            let child = schema.get(key).filter(|c| c.is_object());
+            child.map(|c| Box::new(Self::of(c)))
+        };
+        let open = flag("x-kubernetes-preserve-unknown-fields");
+        Self {
+            kind,
+            description: text("description").unwrap_or_default().to_owned(),
+            nullable: flag("nullable"),
+            others: child("additionalProperties"),
+            items: child("items"),
+            required: list("required"),
+            choices: list("enum"),
+            pattern: text("pattern").map(|p| {
+                let compiled = Regex::new(p).expect("a test compiles the pattern of every schema");
+                (compiled, p.to_owned())
+            }),
+            minimum: schema.get("minimum").and_then(Value::as_f64),
+            maximum: schema.get("maximum").and_then(Value::as_f64),
+            min_length: schema.get("minLength").and_then(Value::as_u64),
+            max_length: schema.get("maxLength").and_then(Value::as_u64),
+            max_items: schema.get("maxItems").and_then(Value::as_u64),
+            selector: open && fields.contains_key("matchLabels"),
+            open,
+            default: schema.get("default").cloned(),
+            rules: own_rules(schema),
+            fields,
+        }
+    }
+
+    /// Where else in the schema a field of that name stands, for a field written one level off.
+    pub(super) fn path_of(&self, name: &str) -> Option<String> {
+        let spec = self.fields.get("spec")?;
+        let mut level = vec![("spec".to_owned(), spec)];
+        while !level.is_empty() {
+            let mut next = Vec::new();
+            for (at, node) in level {
+                if node.fields.contains_key(name) {
+                    return Some(format!("{at}.{name}"));
+                }
+                for (field, child) in &node.fields {
+                    next.push((format!("{at}.{field}"), child));
+                    if let Some(item) = &child.items {
+                        next.push((format!("{at}.{field}[]"), item.as_ref()));
+                    }
+                }
+            }
+            level = next;
+        }
+        None
+    }
+}
+
+/// The rules of this node alone; a copy without children keeps the compiler from visiting them again.
+fn own_rules(schema: &Value) -> Vec<CompilationResult> {
+    let Some(rules) = schema.get("x-kubernetes-validations") else {
+        return Vec::new();
+    };
+    let alone = serde_json::json!({ "x-kubernetes-validations": rules });
+    let compiled = compile_schema(&alone).validations.into_iter();
+    compiled
+        .map(|rule| rule.expect("a test compiles every rule of every schema"))
+        .collect()
+}

@@ -1,0 +1,138 @@
+//! The table of every kind we know: by API version and kind, its CRD, its schema and its compiled
+//! checks, each built once at first use.
+
+use std::sync::OnceLock;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::Value;
+
+use super::check::Node;
+use super::schema::finish;
+
+/// A kind we know.
+pub struct Kind {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    derive: fn() -> CustomResourceDefinition,
+    crd: OnceLock<Value>,
+    node: OnceLock<Node>,
+}
+
+impl Kind {
+    #[cfg(any(feature = "nephio", feature = "multus"))]
+    fn of<T>() -> Self
+    where
+        T: kube::CustomResourceExt,
+    {
+        let resource = T::api_resource();
+        // A handful of short strings for the life of the process, so that a Kind can be named by
+        // `&'static str` everywhere.
+        let keep = |s: String| -> &'static str { s.leak() };
+        Self {
+            group: keep(resource.group),
+            version: keep(resource.version),
+            kind: keep(resource.kind),
+            plural: keep(resource.plural),
+            derive: T::crd,
+            crd: OnceLock::new(),
+            node: OnceLock::new(),
+        }
+    }
+
+    /// Group.
+    pub fn group(&self) -> &'static str {
+        self.group
+    }
+
+    /// Version.
+    pub fn version(&self) -> &'static str {
+        self.version
+    }
+
+    /// Kind.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Plural, as in URLs and file names.
+    pub fn plural(&self) -> &'static str {
+        self.plural
+    }
+
+    fn derived(&self, nulls: bool) -> Value {
+        let mut crd = serde_json::to_value((self.derive)())
+            .expect("a CustomResourceDefinition has string keys only");
+        finish(&mut crd, nulls);
+        crd
+    }
+
+    /// The CustomResourceDefinition that we install where none is.
+    pub fn crd(&self) -> &Value {
+        self.crd.get_or_init(|| self.derived(false))
+    }
+
+    /// Its structural schema.
+    pub fn schema(&self) -> &Value {
+        schema_of(self.crd())
+    }
+
+    pub(super) fn node(&self) -> &Node {
+        self.node
+            .get_or_init(|| Node::compile(schema_of(&self.derived(true))))
+    }
+}
+
+fn schema_of(crd: &Value) -> &Value {
+    &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+}
+
+/// Every kind of the enabled features.
+pub fn all() -> &'static [Kind] {
+    static TABLE: OnceLock<Vec<Kind>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        vec![
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::ipam::NetworkInstance>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::ipam::IPPrefix>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::ipam::IPClaim>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::ipam::IPAllocation>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::vlan::VLANIndex>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::vlan::VLANClaim>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::infra::WorkloadCluster>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::infra::Network>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::infra::NetworkInstance>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::req::Interface>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::req::DataNetwork>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::req::Dependency>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::req::Capacity>(),
+            #[cfg(feature = "multus")]
+            Kind::of::<super::multus::NetworkAttachmentDefinition>(),
+        ]
+    })
+}
+
+/// The kind of an object, by its `apiVersion` and `kind`. `ipam.nephio.org` is read as
+/// `ipam.resource.nephio.org`.
+pub fn find(api_version: &str, kind: &str) -> Option<&'static Kind> {
+    let (group, version) = api_version.split_once('/')?;
+    let group = match group {
+        "ipam.nephio.org" => "ipam.resource.nephio.org",
+        other => other,
+    };
+    let known = |k: &&Kind| k.kind == kind && k.group == group && k.version == version;
+    all().iter().find(known)
+}
