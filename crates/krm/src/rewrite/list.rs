@@ -45,7 +45,7 @@ impl<'a> Writer<'a, '_> {
         let Form::Block { column } = form else {
             return self.flow_list(&ops, &stays, last, items, &spans, old, new);
         };
-        let mut before = None;
+        let mut before: Option<usize> = None;
         let mut pending = String::new();
         for op in &ops {
             match op {
