@@ -1,9 +1,117 @@
-//! Generated files that come from the kinds in `mooring-api`. Nothing is generated from them yet.
+//! Generated files that come from the kinds in `mooring-api`: the CRDs that our chart installs, and the
+//! reference of their fields. `cargo xtask gen` writes them; with `--check` a stale file is named.
+//!
+//! Easy to get wrong: both must come out the same on every machine, so everything follows the order of
+//! the table of kinds and of the structs, and nothing reads a clock.
 
-use anyhow::Result;
+// `gen` is a keyword, so main names this file by its path, and then so must this one.
+#[path = "gen/reference.rs"]
+mod reference;
 
-/// Does nothing yet, in either mode.
-#[expect(clippy::unnecessary_wraps, reason = "generating files can fail")]
-pub(crate) fn run(_check: bool) -> Result<()> {
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use mooring_api::kinds::{Kind, all};
+
+const CRDS: &str = "deploy/crds";
+const REFERENCE: &str = "docs/reference/crds.md";
+const HEADER: &str = "# Written by `cargo xtask gen` from crates/api/src/kinds. Edit there.\n";
+
+/// Writes every file that comes from the kinds, or says which one is stale.
+pub(crate) fn run(check: bool) -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let wanted = files()?;
+    let mut stale = Vec::new();
+    for (path, text) in &wanted {
+        let full = root.join(path);
+        if fs::read_to_string(&full).is_ok_and(|old| old == *text) {
+            continue;
+        }
+        if check {
+            stale.push(path.display().to_string());
+            continue;
+        }
+        let parent = full.parent().context("a generated file has a directory")?;
+        fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        fs::write(&full, text).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("wrote {}", path.display());
+    }
+    for path in leftovers(&root, &wanted)? {
+        if check {
+            stale.push(path.display().to_string());
+        } else {
+            fs::remove_file(root.join(&path))
+                .with_context(|| format!("cannot remove {}", path.display()))?;
+            println!("removed {}", path.display());
+        }
+    }
+    if !stale.is_empty() {
+        bail!("stale, run `cargo xtask gen`: {}", stale.join(", "));
+    }
     Ok(())
+}
+
+/// What should stand where, below the root of the workspace.
+fn files() -> Result<BTreeMap<PathBuf, String>> {
+    let mut files = BTreeMap::new();
+    for kind in all() {
+        let name = format!("{}_{}.yaml", kind.group(), kind.plural());
+        files.insert(Path::new(CRDS).join(name), crd(kind)?);
+    }
+    files.insert(PathBuf::from(REFERENCE), reference::page(all()));
+    Ok(files)
+}
+
+fn crd(kind: &Kind) -> Result<String> {
+    let body = serde_saphyr::to_string(kind.crd())
+        .with_context(|| format!("cannot write the CRD of {}", kind.kind()))?;
+    Ok(format!("{HEADER}{body}"))
+}
+
+/// CRDs of kinds that are gone. Only files with our header: nobody else's file is touched.
+fn leftovers(root: &Path, wanted: &BTreeMap<PathBuf, String>) -> Result<Vec<PathBuf>> {
+    let Ok(entries) = fs::read_dir(root.join(CRDS)) else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = Path::new(CRDS).join(entry.context("cannot list deploy/crds")?.file_name());
+        let ours = fs::read_to_string(root.join(&path)).is_ok_and(|t| t.starts_with(HEADER));
+        if ours && !wanted.contains_key(&path) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crd_file_reads_back_as_the_crd_it_was_written_from() {
+        for kind in all() {
+            let text = crd(kind).unwrap();
+            let read: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
+            assert_eq!(&read, kind.crd(), "{}", kind.kind());
+        }
+    }
+
+    #[test]
+    fn there_is_one_file_per_kind_and_the_reference_names_every_field() {
+        let files = files().unwrap();
+        assert_eq!(files.len(), all().len() + 1);
+        let page = &files[Path::new(REFERENCE)];
+        for word in [
+            "sriovSpec.pfName",
+            "networkInterfaces[].sriovEnabled",
+            "1 to 4094",
+            "IPClaim",
+        ] {
+            assert!(page.contains(word), "{word}");
+        }
+    }
 }

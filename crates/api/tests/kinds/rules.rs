@@ -1,1 +1,464 @@
-//! x
+//! Every CEL rule of every schema admits something and refuses something, by kube-cel itself.
+//!
+//! A row names a rule by its message, an object that it admits and one that it refuses; where the rule
+//! is about a change, `old` is what the object was before. A rule without a row fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::core::cel::{CompilationError, Validator, compile_schema};
+use mooring_api::kinds::{Kind, all, check, check_update, find};
+use serde_json::{Value, json};
+
+use crate::yaml;
+
+struct Row {
+    kind: &'static str,
+    message: &'static str,
+    admits: &'static str,
+    refuses: &'static str,
+    old: Option<&'static str>,
+}
+
+const fn row(
+    kind: &'static str,
+    message: &'static str,
+    admits: &'static str,
+    refuses: &'static str,
+) -> Row {
+    let old = None;
+    Row {
+        kind,
+        message,
+        admits,
+        refuses,
+        old,
+    }
+}
+
+const fn change(
+    kind: &'static str,
+    message: &'static str,
+    old: &'static str,
+    admits: &'static str,
+    refuses: &'static str,
+) -> Row {
+    let old = Some(old);
+    Row {
+        kind,
+        message,
+        admits,
+        refuses,
+        old,
+    }
+}
+
+const CLAIM: &str = "ipam.resource.nephio.org/IPClaim";
+const PREFIX: &str = "ipam.resource.nephio.org/IPPrefix";
+const ALLOCATION: &str = "ipam.resource.nephio.org/IPAllocation";
+const INSTANCE: &str = "ipam.resource.nephio.org/NetworkInstance";
+const VLAN: &str = "vlan.resource.nephio.org/VLANClaim";
+const CLUSTER: &str = "infra.nephio.org/WorkloadCluster";
+const NETWORK: &str = "infra.nephio.org/Network";
+const MEMBERS: &str = "infra.nephio.org/NetworkInstance";
+const INTERFACE: &str = "req.nephio.org/Interface";
+const DATA: &str = "req.nephio.org/DataNetwork";
+
+/// The part of an object beside metadata: `spec` unless it begins with `status`.
+const ROWS: &[Row] = &[
+    // Values that stand in many kinds.
+    row(
+        INSTANCE,
+        "must be a network without host bits",
+        "{prefixes: [{prefix: 10.1.2.0/24}, {prefix: '2001:db8::/32'}]}",
+        "{prefixes: [{prefix: 10.1.2.1/24}]}",
+    ),
+    row(
+        INSTANCE,
+        "must be a network without host bits",
+        "{prefixes: [{prefix: 0.0.0.0/0}]}",
+        "{prefixes: [{prefix: 10.1.2.0}]}",
+    ),
+    row(
+        PREFIX,
+        "must be an address with its subnet length",
+        "{prefix: 10.1.2.20/24}",
+        "{prefix: 10.1.2.20}",
+    ),
+    row(
+        CLAIM,
+        "must be an address with its subnet length",
+        "status: {prefix: ''}",
+        "status: {prefix: 10.1.2.20}",
+    ),
+    row(
+        CLAIM,
+        "must be an address, such as 10.1.2.1",
+        "status: {gateway: ''}",
+        "status: {gateway: 10.1.2.1/24}",
+    ),
+    row(
+        CLAIM,
+        "do not fit the operator",
+        "{networkInstance: {name: a}, selector: {matchExpressions: [{key: x, operator: In, values: [v]}, {key: x, operator: Exists}]}}",
+        "{networkInstance: {name: a}, selector: {matchExpressions: [{key: x, operator: In}]}}",
+    ),
+    row(
+        NETWORK,
+        "do not fit the operator",
+        "{topology: t, bridgeDomains: [{name: b, interfaces: [{selector: {matchExpressions: [{key: x, operator: DoesNotExist}]}}]}]}",
+        "{topology: t, bridgeDomains: [{name: b, interfaces: [{selector: {matchExpressions: [{key: x, operator: Exists, values: [v]}]}}]}]}",
+    ),
+    // IPClaim.
+    row(
+        CLAIM,
+        "asks for a prefix without saying how long",
+        "{networkInstance: {name: a}, createPrefix: true, prefixLength: 28}",
+        "{networkInstance: {name: a}, createPrefix: true}",
+    ),
+    row(
+        CLAIM,
+        "asks for a prefix without saying how long",
+        "{networkInstance: {name: a}, createPrefix: false}",
+        "{networkInstance: {name: a}, kind: pool, createPrefix: true}",
+    ),
+    row(
+        CLAIM,
+        "has host bits, but a prefix is asked for",
+        "{networkInstance: {name: a}, createPrefix: true, prefix: 10.1.2.0/28}",
+        "{networkInstance: {name: a}, createPrefix: true, prefix: 10.1.2.1/28}",
+    ),
+    row(
+        CLAIM,
+        "is one address, but a prefix is asked for",
+        "{networkInstance: {name: a}, createPrefix: true, prefix: '2001:db8::/64'}",
+        "{networkInstance: {name: a}, createPrefix: true, prefix: 10.1.2.1/32}",
+    ),
+    row(
+        CLAIM,
+        "is one address, but a prefix is asked for",
+        "{networkInstance: {name: a}, prefix: 10.1.2.1/32}",
+        "{networkInstance: {name: a}, createPrefix: true, prefix: '2001:db8::1/128'}",
+    ),
+    row(
+        CLAIM,
+        "is not of the family that the prefix has; remove addressFamily",
+        "{networkInstance: {name: a}, addressFamily: ipv6, prefix: '2001:db8::1/64'}",
+        "{networkInstance: {name: a}, addressFamily: ipv6, prefix: 10.1.2.1/24}",
+    ),
+    row(
+        CLAIM,
+        "is longer than an IPv4 address; write 32 or less, or addressFamily",
+        "{networkInstance: {name: a}, addressFamily: ipv6, prefixLength: 64}",
+        "{networkInstance: {name: a}, addressFamily: ipv4, prefixLength: 64}",
+    ),
+    row(
+        CLAIM,
+        "and prefix both name an address",
+        "{networkInstance: {name: a}, index: 4}",
+        "{networkInstance: {name: a}, index: 4, prefix: 10.1.2.4/24}",
+    ),
+    change(
+        CLAIM,
+        "cannot change, since its address belongs to the old instance",
+        "{networkInstance: {name: a}}",
+        "{networkInstance: {name: a}, prefixLength: 28}",
+        "{networkInstance: {name: b}}",
+    ),
+    // IPPrefix and IPAllocation.
+    row(
+        PREFIX,
+        "has host bits, which only kind network may have",
+        "{kind: pool, prefix: 10.1.2.0/24}",
+        "{kind: pool, prefix: 10.1.2.1/24}",
+    ),
+    row(
+        PREFIX,
+        "has an entry outside the prefix",
+        "{prefix: 192.168.100.0/24, allocations: [{prefix: 192.168.100.10/28}, {prefix: 192.168.100.9/24}]}",
+        "{prefix: 192.168.100.0/24, allocations: [{prefix: 192.168.101.10/28}]}",
+    ),
+    row(
+        PREFIX,
+        "has an entry outside the prefix",
+        "{prefix: 192.168.100.1/24, allocations: [{prefix: 192.168.100.200/32}]}",
+        "{prefix: 192.168.100.0/24, allocations: [{prefix: 192.168.0.0/16}]}",
+    ),
+    row(
+        PREFIX,
+        "differs from claimRef.cluster",
+        "{prefix: 10.0.0.0/24, allocations: [{prefix: 10.0.0.1/24, cluster: a, claimRef: {name: x, cluster: a}}]}",
+        "{prefix: 10.0.0.0/24, allocations: [{prefix: 10.0.0.1/24, cluster: a, claimRef: {name: x, cluster: b}}]}",
+    ),
+    change(
+        PREFIX,
+        "cannot change while addresses are taken from it",
+        "{prefix: 10.0.0.0/24}",
+        "{prefix: 10.0.0.0/24, labels: {a: b}}",
+        "{prefix: 10.0.0.0/23}",
+    ),
+    change(
+        PREFIX,
+        "cannot change while addresses are taken from it",
+        "{prefix: 10.0.0.0/24, networkInstance: {name: a}}",
+        "{prefix: 10.0.0.0/24, networkInstance: {name: a}}",
+        "{prefix: 10.0.0.0/24, networkInstance: {name: b}}",
+    ),
+    change(
+        PREFIX,
+        "cannot change while addresses are taken from it",
+        "{prefix: 10.0.0.0/24}",
+        "{prefix: 10.0.0.0/24, networkInstance: {name: a}}",
+        "{prefix: 10.0.1.0/24}",
+    ),
+    row(
+        ALLOCATION,
+        "is not of the family that the prefix has; write a gateway",
+        "{networkInstance: {name: a}, prefix: 192.168.100.100/32, gateway: 192.168.100.1}",
+        "{networkInstance: {name: a}, prefix: 192.168.100.100/32, gateway: '2001:db8::1'}",
+    ),
+    row(
+        INSTANCE,
+        "lists a network twice",
+        "{prefixes: [{prefix: 10.0.0.0/8}, {prefix: 10.1.0.0/16}]}",
+        "{prefixes: [{prefix: 10.0.0.0/8}, {prefix: 10.0.0.0/8}]}",
+    ),
+    // VLANClaim.
+    row(
+        VLAN,
+        "is missing; name the VLANIndex",
+        "{selector: {a: b}}",
+        "{vlanID: 4}",
+    ),
+    row(
+        VLAN,
+        "and vlanID both say which VLANs",
+        "{vlanIndex: {name: a}, vlanID: 4}",
+        "{vlanIndex: {name: a}, vlanID: 4, range: '10'}",
+    ),
+    row(
+        VLAN,
+        "lies outside the VLAN ids",
+        "{vlanIndex: {name: a}, range: '1:4094'}",
+        "{vlanIndex: {name: a}, range: '4000:4095'}",
+    ),
+    row(
+        VLAN,
+        "ends before it begins",
+        "{vlanIndex: {name: a}, range: '100:199'}",
+        "{vlanIndex: {name: a}, range: '199:100'}",
+    ),
+    change(
+        VLAN,
+        "cannot change, since its id belongs to the old index",
+        "{vlanIndex: {name: a}}",
+        "{vlanIndex: {name: a}, labels: {x: v}}",
+        "{vlanIndex: {name: b}}",
+    ),
+    // WorkloadCluster, Network and NetworkInstance of infra.
+    row(
+        CLUSTER,
+        "names a NIC twice",
+        "{networkInterfaces: [{name: ens3}, {name: ens4}]}",
+        "{networkInterfaces: [{name: ens3}, {name: ens3, cni: sriov}]}",
+    ),
+    row(
+        CLUSTER,
+        "overlaps podCIDRs",
+        "{podCIDRs: [10.244.0.0/16], serviceCIDRs: [10.96.0.0/12]}",
+        "{podCIDRs: [10.96.0.0/16], serviceCIDRs: [10.96.0.0/12]}",
+    ),
+    row(
+        NETWORK,
+        "is missing; name the bridge domain",
+        "{topology: t, routingTables: [{name: r, interfaces: [{kind: bridgedomain, bridgeDomainName: b}, {interfaceName: e1}]}]}",
+        "{topology: t, routingTables: [{name: r, interfaces: [{kind: bridgedomain}]}]}",
+    ),
+    row(
+        MEMBERS,
+        "is missing; name the bridge domain",
+        "{name: vpc, interfaces: [{kind: interface, selector: {matchLabels: {interface: n2}}}]}",
+        "{name: vpc, interfaces: [{kind: bridgedomain}]}",
+    ),
+    // Interface.
+    row(
+        INTERFACE,
+        "is only for cniType sriov",
+        "{cniType: sriov, sriovSpec: {pfName: ens4, vfIndex: 0}}",
+        "{cniType: macvlan, sriovSpec: {pfName: ens4}}",
+    ),
+    row(
+        INTERFACE,
+        "is only for cniType sriov",
+        "{cniType: sriov}",
+        "{sriovSpec: {pfName: ens4}}",
+    ),
+    row(
+        INTERFACE,
+        "is vlan, but there is no VLAN",
+        "{cniType: vlan, attachmentType: vlan}",
+        "{cniType: vlan}",
+    ),
+    row(
+        INTERFACE,
+        "is given, but attachmentType is none",
+        "{cniType: macvlan, vlan: 100, attachmentType: vlan}",
+        "{cniType: macvlan, vlan: 100, attachmentType: none}",
+    ),
+    row(
+        INTERFACE,
+        "is too small for IPv6",
+        "{mtu: 1200, ipFamilyPolicy: ipv4-only}",
+        "{mtu: 1200, ipFamilyPolicy: dualstack}",
+    ),
+    // DataNetwork.
+    row(
+        DATA,
+        "is longer than an IPv4 address; write 32 or less, or ipFamily",
+        "{pools: [{name: a, prefixLength: 64, ipFamily: ipv6}]}",
+        "{pools: [{name: a, prefixLength: 64}]}",
+    ),
+    row(
+        DATA,
+        "names a pool twice",
+        "{pools: [{name: a}, {name: b}, {}]}",
+        "{pools: [{name: a}, {name: a}]}",
+    ),
+];
+
+fn kind_of(name: &str) -> &'static Kind {
+    let (group, kind) = name.split_once('/').unwrap();
+    find(&format!("{group}/v1alpha1"), kind).unwrap()
+}
+
+fn object(kind: &Kind, part: &str) -> Value {
+    let mut object = json!({
+        "apiVersion": format!("{}/{}", kind.group(), kind.version()), "kind": kind.kind(),
+        "metadata": { "name": "x" },
+    });
+    if let Some(status) = part.strip_prefix("status: ") {
+        object["status"] = yaml(status);
+        object["spec"] = json!({ "networkInstance": { "name": "a" } });
+    } else {
+        object["spec"] = yaml(part);
+    }
+    object
+}
+
+/// Rules by message and text, of one schema.
+fn rules(schema: &Value, found: &mut BTreeSet<(String, String)>) {
+    match schema {
+        Value::Object(map) => {
+            for rule in map
+                .get("x-kubernetes-validations")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
+                let text = |k: &str| rule[k].as_str().unwrap_or_default().to_owned();
+                found.insert((text("message"), text("rule")));
+            }
+            map.values().for_each(|v| rules(v, found));
+        }
+        Value::Array(items) => items.iter().for_each(|v| rules(v, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_rule_admits_and_refuses_as_its_row_says() {
+    let validator = Validator::new();
+    let mut refused = BTreeSet::new();
+    for row in ROWS {
+        let kind = kind_of(row.kind);
+        let old = row.old.map(|o| object(kind, o));
+        let admits = object(kind, row.admits);
+        let outcome = validator.validate(kind.schema(), &admits, old.as_ref());
+        assert!(
+            outcome.is_ok(),
+            "{} {}: {:?}",
+            row.kind,
+            row.admits,
+            outcome.err()
+        );
+
+        let refuses = object(kind, row.refuses);
+        let errors = validator.validate(kind.schema(), &refuses, old.as_ref());
+        let errors = errors.expect_err(row.refuses).into_vec();
+        let wanted = row.message;
+        let hit = errors.iter().filter(|e| e.message.starts_with(wanted));
+        let hit: Vec<_> = hit.map(|e| e.rule.clone()).collect();
+        assert!(!hit.is_empty(), "{} {}: {errors:?}", row.kind, row.refuses);
+        refused.extend(hit);
+
+        // Our own walk says the same, and where.
+        let ours = |new: &Value| match &old {
+            Some(old) => check_update(old, new),
+            None => check(new),
+        };
+        assert_eq!(ours(&admits), [], "{}", row.admits);
+        let (said, _) = wanted.split_once("; ").unwrap_or((wanted, ""));
+        let ours = ours(&refuses);
+        assert!(
+            ours.iter().any(|f| f.message.contains(said)),
+            "{}: {ours:?}",
+            row.refuses
+        );
+    }
+
+    let mut known = BTreeSet::new();
+    all().iter().for_each(|k| rules(k.schema(), &mut known));
+    let without: Vec<_> = known
+        .iter()
+        .filter(|(_, rule)| !refused.contains(rule))
+        .collect();
+    assert!(
+        without.is_empty(),
+        "rules that no row refuses: {without:#?}"
+    );
+    println!("{} rules, {} rows", known.len(), ROWS.len());
+}
+
+#[test]
+fn every_rule_compiles_and_tells_what_to_do() {
+    fn errors(node: &kube::core::cel::CompiledSchema, found: &mut Vec<String>) {
+        found.extend(
+            node.compilation_errors()
+                .into_iter()
+                .map(CompilationError::to_string),
+        );
+        node.properties.values().for_each(|n| errors(n, found));
+        node.items.iter().for_each(|n| errors(n, found));
+        node.additional_properties
+            .iter()
+            .for_each(|n| errors(n, found));
+    }
+    let mut messages: BTreeMap<String, usize> = BTreeMap::new();
+    for kind in all() {
+        let mut found = Vec::new();
+        errors(&compile_schema(kind.schema()), &mut found);
+        assert!(found.is_empty(), "{}: {found:?}", kind.kind());
+        let mut known = BTreeSet::new();
+        rules(kind.schema(), &mut known);
+        known
+            .into_iter()
+            .for_each(|(message, _)| *messages.entry(message).or_default() += 1);
+    }
+    for message in messages.keys() {
+        let tells = message.contains("; ") || message.contains("such as ");
+        assert!(tells, "{message:?} does not say what to do");
+        assert!(
+            !message.contains('\n'),
+            "the API server refuses line breaks in {message:?}"
+        );
+    }
+}
+
+/// Both readers of a rule agree on when there is nothing to compare with.
+#[test]
+fn a_rule_about_a_change_is_silent_at_creation() {
+    for row in ROWS.iter().filter(|r| r.old.is_some()) {
+        let kind = kind_of(row.kind);
+        let outcome = check(&object(kind, row.refuses));
+        assert_eq!(outcome, [], "{}", row.refuses);
+    }
+}
