@@ -8,7 +8,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 
-use crate::shell::{cargo, root, run as exec};
+use crate::shell::{cargo, output, root, run as exec};
 
 /// A parser of foreign bytes.
 pub(crate) struct Target {
@@ -54,13 +54,28 @@ pub(crate) fn run(target: &Target) -> Result<()> {
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     }
     let corpus = root().join("fuzz/corpus").join(name);
-    // Debug assertions and overflow checks stay on: an overflow is a finding here.
+    // With a target the flags leave build scripts and macros alone, which could not link the coverage.
+    let host = host()?;
     let mut command = cargo(&["run", "--release", "--manifest-path", "fuzz/Cargo.toml"]);
-    command.args(["--target-dir", "fuzz/target", "--bin", name, "--"]);
+    command.args([
+        "--target",
+        &host,
+        "--target-dir",
+        "fuzz/target",
+        "--bin",
+        name,
+        "--",
+    ]);
     // The first directory receives new inputs, the second is only read.
     command.args([&found, &corpus]);
     command.arg(format!("-artifact_prefix={}/", crashes.display()));
     command.arg(format!("-max_total_time={SECONDS}"));
     command.args(["-timeout=10", "-rss_limit_mb=1024", "-max_len=65536"]);
     exec(command.env("RUSTFLAGS", FLAGS))
+}
+
+fn host() -> Result<String> {
+    let version = output(std::process::Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|l| l.strip_prefix("host: "));
+    Ok(host.context("rustc does not say its host")?.to_owned())
 }
