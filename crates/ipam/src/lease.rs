@@ -69,6 +69,16 @@ pub enum State {
     },
 }
 
+impl State {
+    /// Whether it still counts at `now`: held, or its end has not come.
+    pub fn is_live(&self, now: Time) -> bool {
+        match self {
+            Self::Held => true,
+            Self::Reserved { until, .. } | Self::Cooling { until } => *until > now,
+        }
+    }
+}
+
 /// Somebody has something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {

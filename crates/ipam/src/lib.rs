@@ -10,17 +10,27 @@
 //! wrong: a view may be stale, so a candidate is an offer, never an answer. The store decides.
 
 mod candidates;
+mod check;
 mod claim;
 mod holder;
 mod lease;
 mod pool;
 mod refusal;
+mod room;
+#[cfg(test)]
+mod sample;
+mod serving;
+mod space;
 mod table;
+mod usage;
+mod vlan;
+mod walk;
 
-pub use candidates::{Decision, Offers, candidates};
+pub use candidates::{Decision, Offers, candidates, exhausted};
 pub use claim::{Candidate, Claim, Order, Want};
 pub use holder::Holder;
 pub use lease::{Lease, State, Thing, TxnId};
 pub use pool::{Instance, InstanceKey, Kept, Kind, Pools, Prefix};
 pub use refusal::{Fullness, Mismatch, Refusal, Unusable};
 pub use table::{HeapBytes, Table};
+pub use usage::Usage;

@@ -65,7 +65,26 @@ pub enum Kind {
     Aggregate,
 }
 
+impl Kind {
+    /// As it is written in manifests.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Loopback => "loopback",
+            Self::Pool => "pool",
+            Self::Aggregate => "aggregate",
+        }
+    }
+}
+
 /// A prefix to take from.
+///
+/// How to fill it from an IPPrefix:
+/// - `cidr` is the network, host bits removed. An IPPrefix `10.0.0.1/24` with label
+///   `nephio.org/gateway: "true"` is `cidr` 10.0.0.0/24 with `gateway` 10.0.0.1.
+/// - Without that label, host bits of a network mean "this address lives in that subnet": somebody has it,
+///   so add it to `exclude`. A second IPPrefix for a subnet that is already listed adds to that one.
+/// - No gateway given: the native dialect calls [`Prefix::fill_gateway`]; nephio leaves it empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// The IPPrefix, or the NetworkInstance whose aggregate it is.
@@ -90,6 +109,22 @@ pub struct Prefix {
     pub cool_down: Span,
     /// `spec.allocations`: kept for one claim.
     pub kept: Vec<Kept>,
+}
+
+impl Prefix {
+    /// Whether all of `range` lies inside.
+    pub fn covers(&self, range: &AddrRange) -> bool {
+        self.cidr.contains(range.first()) && self.cidr.contains(range.last())
+    }
+
+    /// The first host becomes the gateway of a network that has none. A /31, /32, /127 or /128 has no host
+    /// to spare.
+    pub fn fill_gateway(&mut self) {
+        let spare = self.cidr.prefix_len() + 2 <= self.cidr.family().bits();
+        if self.gateway.is_none() && self.kind == Kind::Network && spare {
+            self.gateway = Some(self.cidr.hosts().first());
+        }
+    }
 }
 
 /// Addresses that are kept for one claim of one cluster.

@@ -213,15 +213,6 @@ fn wanted(want: &Want) -> String {
     }
 }
 
-fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Network => "network",
-        Kind::Loopback => "loopback",
-        Kind::Pool => "pool",
-        Kind::Aggregate => "aggregate",
-    }
-}
-
 fn list<T: fmt::Display>(things: &[T]) -> String {
     things
         .iter()
@@ -280,7 +271,7 @@ impl fmt::Display for Refusal {
                 prefixes,
                 more,
             } => {
-                let kind = kind_name(*kind);
+                let kind = kind.as_str();
                 let want = wanted(want);
                 write!(f, "no prefix of {instance} can give {want} for kind {kind}")?;
                 let mut lead = ": ";

@@ -17,6 +17,7 @@ mod bits;
 mod names;
 mod owners;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -206,6 +207,133 @@ impl Table {
                 !(self.owners.is_held_by(*slot, key) && self.owners.thing(*slot) == *thing)
             })
             .map(|slot| self.lease(slot))
+    }
+
+    /// The same, for a table that may still have leases which ended by `now`.
+    pub(crate) fn blocker_at(
+        &self,
+        thing: &Thing,
+        subnet: Option<Cidr>,
+        holder: &Holder,
+        now: Time,
+    ) -> Option<Lease> {
+        let key = self.owners.key(holder);
+        self.in_the_way(thing, subnet)
+            .filter(|slot| self.owners.state(*slot).is_live(now))
+            .find(|slot| {
+                !(self.owners.is_held_by(*slot, key) && self.owners.thing(*slot) == *thing)
+            })
+            .map(|slot| self.lease(slot))
+    }
+
+    /// What keeps things from being taken out of `subnet`: sets of numbers that are taken at `now`.
+    pub(crate) fn obstacles(&self, subnet: Cidr, now: Time) -> Vec<Cow<'_, Bits>> {
+        let family = subnet.family();
+        let mut sets = vec![Cow::Borrowed(self.bits(family))];
+        let mut from = vec![None];
+        for (cidr, bits) in self.carved_around(subnet) {
+            sets.push(Cow::Borrowed(bits));
+            from.push(Some(cidr));
+        }
+        for slot in self.owners.ended(now) {
+            let thing = self.owners.thing(slot);
+            let Some(range) = thing.range().filter(|r| r.family() == family) else {
+                continue;
+            };
+            let own = match thing {
+                Thing::Block(block) => Some(self.owners.subnet(slot).unwrap_or(block)),
+                _ => None,
+            };
+            // Copied only where a store did not expire first.
+            if let Some(at) = from.iter().position(|f| *f == own) {
+                let (first, last) = (Family::number(range.first()), Family::number(range.last()));
+                sets[at].to_mut().clear(first, last);
+            }
+        }
+        sets
+    }
+
+    /// Sets of blocks that matter inside `subnet`: cut from it, from a part of it, or from what it is a
+    /// part of, unless a block of that set holds the whole subnet and so made room for it.
+    fn carved_around(&self, subnet: Cidr) -> Vec<(Cidr, &Bits)> {
+        if self.carved.is_empty() {
+            return Vec::new();
+        }
+        let made_room = |from: Cidr| {
+            self.blocks_at(subnet.network()).any(|slot| {
+                let Thing::Block(block) = self.owners.thing(slot) else {
+                    return false;
+                };
+                block.covers(&subnet) && self.owners.subnet(slot).unwrap_or(block) == from
+            })
+        };
+        let wider = (0..subnet.prefix_len())
+            .map(|len| Cidr::containing(subnet.network(), len))
+            .filter(|from| !made_room(*from))
+            .filter_map(|from| self.carved.get(&from).map(|bits| (from, bits)));
+        let inside = self
+            .carved
+            .range(subnet..)
+            .take_while(|(from, _)| subnet.covers(from))
+            .map(|(from, bits)| (*from, bits));
+        wider.chain(inside).collect()
+    }
+
+    /// VLANs that are taken at `now`.
+    pub(crate) fn has_vlan(&self, vlan: VlanId, now: Time) -> bool {
+        let slot = self.vlans.get(&vlan);
+        slot.is_some_and(|slot| self.owners.state(*slot).is_live(now))
+    }
+
+    /// How many addresses of `subnet` are reserved, and how many rest.
+    pub(crate) fn passing(&self, subnet: Cidr, now: Time) -> (u128, u128) {
+        let (mut reserved, mut cooling) = (0, 0);
+        for slot in self.owners.passing() {
+            let inside = self.owners.thing(slot).range().filter(|r| {
+                r.family() == subnet.family()
+                    && subnet.contains(r.first())
+                    && subnet.contains(r.last())
+            });
+            let state = self.owners.state(slot);
+            let (Some(range), true) = (inside, state.is_live(now)) else {
+                continue;
+            };
+            match state {
+                State::Reserved { .. } => reserved += range.count(),
+                State::Cooling { .. } => cooling += range.count(),
+                State::Held => {}
+            }
+        }
+        (reserved, cooling)
+    }
+
+    /// Who has most of `subnet`: `cluster / package` and how many addresses, most first. Looks at the first
+    /// 65,536 leases only: a refusal may come often.
+    pub(crate) fn top_holders(&self, subnet: Cidr, count: usize) -> Vec<(String, u128)> {
+        let range = subnet.range();
+        let blocks = self
+            .blocks
+            .range(subnet..)
+            .take_while(move |(block, _)| subnet.covers(block))
+            .map(|(_, slot)| *slot);
+        let mut groups: BTreeMap<(&str, &str), u128> = BTreeMap::new();
+        for slot in self.leaves_in(range).chain(blocks).take(1 << 16) {
+            let size = self.owners.thing(slot).range().map_or(0, |r| r.count());
+            let names = self.owners.group_names(self.owners.group(slot));
+            *groups.entry(names).or_default() += size;
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        // Stable, so that names decide among equals.
+        groups.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        groups.truncate(count);
+        groups
+            .into_iter()
+            .map(|((cluster, owner), n)| match (cluster, owner) {
+                ("", owner) => (owner.to_owned(), n),
+                (cluster, "") => (cluster.to_owned(), n),
+                (cluster, owner) => (format!("{cluster} / {owner}"), n),
+            })
+            .collect()
     }
 
     /// Leases in the order of [`Thing`]: addresses, blocks, ranges, VLANs, each ascending.

@@ -61,7 +61,8 @@ impl Bits {
         self.levels.iter().all(BTreeMap::is_empty)
     }
 
-    pub(crate) fn contains(&self, x: u128) -> bool {
+    #[cfg(test)]
+    fn contains(&self, x: u128) -> bool {
         self.used().any(|(level, words)| {
             let unit = unit(x, level);
             words

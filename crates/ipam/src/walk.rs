@@ -1,0 +1,120 @@
+//! The orders: one prefix's candidates, one at a time.
+//!
+//! Each offer is marked in the space, so the next one is what the order would give had the first been taken
+//! by somebody else. Lowest-first goes on from where it was. Rendezvous tries a bounded number of places that a
+//! hash of holder and place number gives, then every free place behind the first of them and around: writers
+//! start far apart, and the last free address is still found.
+
+use sha2::{Digest, Sha256};
+
+use crate::candidates::candidate;
+use crate::room::{Room, size_of};
+use crate::{Candidate, Claim, Order, Want};
+
+/// Hashed places before the walk goes on in order. A prefix nine tenths full is missed by all of them once
+/// in 800 claims, which then costs O(log) and not O(size).
+const PROBES: u32 = 64;
+
+/// The candidates of one prefix.
+pub(crate) struct Walk<'a> {
+    room: Room<'a>,
+    claim: &'a Claim,
+    /// From where to look on; None when there is nothing left.
+    cursor: Option<u128>,
+    probe: u32,
+    /// Where the walk began, and whether it went around.
+    origin: u128,
+    wrapped: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(room: Room<'a>, claim: &'a Claim) -> Self {
+        Self {
+            room,
+            claim,
+            cursor: Some(0),
+            probe: 0,
+            origin: 0,
+            wrapped: true,
+        }
+    }
+
+    fn next_start(&mut self, size: u128, align: u128) -> Option<u128> {
+        match (self.claim.order, self.claim.want) {
+            (Order::BestFit, Want::Range { .. }) => self.room.space().best_run(size),
+            (Order::BestFit, _) => self.room.space().best_block(size),
+            (Order::Rendezvous, _) => self.probe(size).or_else(|| self.next_in_order(size, align)),
+            (Order::LowestFirst | Order::Index(_), _) => self.next_in_order(size, align),
+        }
+    }
+
+    fn next_in_order(&mut self, size: u128, align: u128) -> Option<u128> {
+        loop {
+            let found = self.room.space().next_fit(self.cursor?, size, align);
+            match found {
+                Some(start) if !(self.wrapped && self.origin > 0 && start >= self.origin) => {
+                    self.cursor = start.checked_add(size);
+                    return Some(start);
+                }
+                _ if self.wrapped => {
+                    self.cursor = None;
+                    return None;
+                }
+                _ => {
+                    self.wrapped = true;
+                    self.cursor = Some(0);
+                }
+            }
+        }
+    }
+
+    fn probe(&mut self, size: u128) -> Option<u128> {
+        if self.probe >= PROBES {
+            return None;
+        }
+        let slots = self.room.slots(self.claim.want);
+        let count = slots.len();
+        let prefix = self.room.prefix().cidr;
+        let key = self.claim.holder.key();
+        while self.probe < PROBES && count > 0 {
+            let place = hash(&key, &prefix.to_string(), self.probe) % count;
+            let start = slots.get(place).expect("a place below the count exists");
+            if self.probe == 0 {
+                self.origin = start;
+                self.cursor = Some(start);
+                self.wrapped = start == 0;
+            }
+            self.probe += 1;
+            if self.room.space().is_free(start, start + (size - 1)) {
+                return Some(start);
+            }
+        }
+        None
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Candidate;
+
+    fn next(&mut self) -> Option<Candidate> {
+        let family = self.room.prefix().cidr.family();
+        let (size, align) = size_of(self.claim.want, family);
+        let start = self.next_start(size, align)?;
+        self.room.space().offered(start, start + (size - 1));
+        let thing = self.room.thing(self.claim.want, start);
+        Some(candidate(self.room.prefix(), self.claim, thing))
+    }
+}
+
+/// The same on every machine and in every release: SHA-256 of holder, prefix and number of the try.
+pub(crate) fn hash(holder: &str, prefix: &str, probe: u32) -> u128 {
+    let mut sha = Sha256::new();
+    for part in [holder.as_bytes(), prefix.as_bytes(), &probe.to_be_bytes()] {
+        sha.update(part);
+        sha.update([0]);
+    }
+    let digest = sha.finalize();
+    digest[..16]
+        .iter()
+        .fold(0, |n, byte| n << 8 | u128::from(*byte))
+}
