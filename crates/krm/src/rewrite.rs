@@ -269,11 +269,12 @@ impl<'a, 's> Writer<'a, 's> {
         self.tree.nodes[id].end
     }
 
-    /// Takes whole lines away: from the line of `start` to the line of `end`.
+    /// Takes whole lines away: from the line of `start` to the line of `end`. The line break in front
+    /// goes and the one behind stays, because an outer collection may add lines behind this one.
     fn delete_lines(&mut self, start: usize, end: usize) {
         let (first, eol) = (self.source.line_start(start), self.source.eol(end));
         let text = &self.source.text;
-        if eol < text.len() || first == 0 || self.tree.has_block_scalar {
+        if first == 0 || (eol == text.len() && self.tree.has_block_scalar) {
             self.splices.delete(first..self.source.after_break(eol));
         } else {
             let line_break = if text[..first].ends_with("\r\n") {
