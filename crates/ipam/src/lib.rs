@@ -14,6 +14,8 @@ mod check;
 mod claim;
 mod holder;
 mod lease;
+#[cfg(test)]
+mod model;
 mod pool;
 mod refusal;
 mod room;
