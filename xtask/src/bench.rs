@@ -6,21 +6,38 @@
 //!
 //! Each bench runs in a process of its own, so that its peak memory is its own and it is built with optimisation
 //! whatever profile `cargo xtask` has. To add one: a function in a module below that returns a [`Report`], and
-//! a line in [`BENCHES`]. Easy to get wrong: a ratio is taken in one run, side by side, never against a number
+//! its name in [`BENCHES`] and [`measure`]. Easy to get wrong: a ratio is taken in one run, side by side, never against a number
 //! from another day.
+
+#[cfg(feature = "bench")]
+mod addresses;
+#[cfg(feature = "bench")]
+mod measure;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::shell::{cargo, output, root};
 
-type Bench = (&'static str, fn() -> Result<Report>);
+const BENCHES: &[&str] = &["ipam", "book"];
 
-const BENCHES: &[Bench] = &[];
+/// Runs one bench in this process.
+#[cfg(feature = "bench")]
+fn measure(name: &str) -> Result<Report> {
+    match name {
+        "ipam" => addresses::ipam(),
+        "book" => addresses::book(),
+        _ => bail!("no bench is called {name}"),
+    }
+}
+
+#[cfg(not(feature = "bench"))]
+fn measure(name: &str) -> Result<Report> {
+    bail!("this build of xtask cannot measure {name}; it lacks the feature `bench`")
+}
 
 /// What one bench found.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -60,28 +77,28 @@ pub(crate) struct Curve {
 
 /// Runs all benches, or one. Missed budgets are printed and are no error.
 pub(crate) fn run(name: Option<&str>) -> Result<()> {
-    let chosen: Vec<&Bench> = BENCHES
+    let chosen: Vec<&str> = BENCHES
         .iter()
-        .filter(|b| name.is_none_or(|n| n == b.0))
+        .copied()
+        .filter(|b| name.is_none_or(|n| n == *b))
         .collect();
     if chosen.is_empty() {
-        let known: Vec<&str> = BENCHES.iter().map(|b| b.0).collect();
-        bail!("no such bench; there are: [{}]", known.join(", "));
+        bail!("no such bench; there are {}", BENCHES.join(", "));
     }
     let mut text = heading()?;
-    for (bench, _) in chosen {
+    for bench in chosen {
         eprintln!("bench: {bench} …");
-        let json = output(&mut cargo(&[
+        let child = [
             "run",
             "--release",
             "--quiet",
             "-p",
             "xtask",
-            "--",
+            "--features",
             "bench",
-            bench,
-            "--child",
-        ]))?;
+            "--",
+        ];
+        let json = output(cargo(&child).args(["bench", bench, "--child"]))?;
         let report: Report = serde_json::from_str(&json)
             .with_context(|| format!("bench {bench} printed no report"))?;
         for row in &report.rows {
@@ -104,27 +121,10 @@ pub(crate) fn run(name: Option<&str>) -> Result<()> {
 
 /// The child's side: measures in this process and prints the report.
 pub(crate) fn measure_here(name: &str) -> Result<()> {
-    let found = BENCHES.iter().find(|b| b.0 == name);
-    let (_, bench) = found.with_context(|| format!("no bench is called {name}"))?;
-    let mut report = bench()?;
+    let mut report = measure(name)?;
     report.peak_kib = peak_kib()?;
     println!("{}", serde_json::to_string(&report)?);
     Ok(())
-}
-
-/// The best of several runs: the one that the machine disturbed least.
-#[allow(dead_code, reason = "the first bench uses it")]
-pub(crate) fn best_of<T>(runs: u32, mut work: impl FnMut() -> T) -> (Duration, T) {
-    let mut timed = || {
-        let begin = Instant::now();
-        let value = work();
-        (begin.elapsed(), value)
-    };
-    let first = timed();
-    (1..runs).fold(first, |best, _| {
-        let next = timed();
-        if next.0 < best.0 { next } else { best }
-    })
 }
 
 /// The most memory that this process has had at once.
@@ -166,7 +166,10 @@ impl Row {
 
 impl Report {
     fn markdown(&self, name: &str) -> String {
-        let mut out = format!("\n## {name}\n\n| work | budget | measured | |\n|---|---|---|---|\n");
+        let mut out = format!("\n## {name}\n");
+        if !self.rows.is_empty() {
+            out.push_str("\n| work | budget | measured | |\n|---|---|---|---|\n");
+        }
         for row in &self.rows {
             let Row {
                 work,

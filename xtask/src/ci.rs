@@ -28,6 +28,8 @@ const STEPS: &[Step] = &[
             "clippy",
             "--workspace",
             "--all-targets",
+            "--features",
+            "xtask/bench",
             "--quiet",
             "--",
             "-D",
