@@ -49,11 +49,7 @@ fn port_nads(
         return Ok(());
     }
     let (plugin, resource) = plugin(port, vlan, cluster, findings)?;
-    let nodes: Vec<Option<&String>> = match port.takes_ranges() && port.choices.per_node {
-        true => cluster.nodes.iter().map(Some).collect(),
-        false => vec![None],
-    };
-    for node in nodes {
+    for node in port.nodes(cluster) {
         let mine: Vec<&Answered> = answers
             .iter()
             .filter(|a| a.name.node.as_ref() == node)

@@ -75,13 +75,9 @@ impl Port {
             return Vec::new();
         }
         let ranges = self.takes_ranges();
-        let nodes: Vec<Option<&String>> = match ranges && self.choices.per_node {
-            true => cluster.nodes.iter().map(Some).collect(),
-            false => vec![None],
-        };
         let count = if ranges { 1 } else { self.choices.addresses };
         let mut claims = Vec::new();
-        for node in nodes {
+        for node in self.nodes(cluster) {
             for (nth, family) in self.families.iter().enumerate() {
                 for ordinal in 0..count {
                     let mut name = self.name.clone();
@@ -104,6 +100,15 @@ impl Port {
             }
         }
         claims
+    }
+
+    /// The nodes that have ranges and NADs of their own; otherwise one that stands for all.
+    pub fn nodes<'c>(&self, cluster: &'c Cluster) -> Vec<Option<&'c String>> {
+        if self.takes_ranges() && self.choices.per_node {
+            cluster.nodes.iter().map(Some).collect()
+        } else {
+            vec![None]
+        }
     }
 
     /// Whether it gets ranges instead of addresses.
@@ -406,8 +411,15 @@ fn pod_name(name: &str, reference: &ObjectRef, findings: &mut Vec<Finding>) -> S
     short
 }
 
+/// Without any pool (a single function sees none) the book refuses, when it is asked.
 fn check_instance(port: &Port, pools: &Pools, findings: &mut Vec<Finding>) {
-    let Some(key) = &port.instance else { return };
+    let Some(key) = port
+        .instance
+        .as_ref()
+        .filter(|_| !pools.instances.is_empty())
+    else {
+        return;
+    };
     if port.choices.flavour == Flavour::Moor || pools.instances.contains_key(key) {
         return;
     }
@@ -425,18 +437,18 @@ fn check_instance(port: &Port, pools: &Pools, findings: &mut Vec<Finding>) {
 
 /// Two ports of one pod with one name: the second could never be made.
 fn check_pod_names(ports: &[Port], findings: &mut Vec<Finding>) {
-    let mut seen: BTreeMap<(&Option<(String, String)>, &str), &Port> = BTreeMap::new();
+    let mut seen = BTreeMap::new();
     for port in ports
         .iter()
         .filter(|p| p.attachable && p.workload.is_some())
     {
-        if let Some(other) = seen.insert((&port.workload, &port.pod_name), port) {
+        if let Some(other) = seen.insert((&port.workload, &port.pod_name), &port.object) {
             findings.push(
                 Finding::error(
                     Code::InterfaceNameTaken,
                     format!(
                         "{} and {} both become interface {} of one pod",
-                        other.object, port.object, port.pod_name
+                        other, port.object, port.pod_name
                     ),
                 )
                 .on(&port.object)

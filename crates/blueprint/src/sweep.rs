@@ -76,15 +76,11 @@ fn wanted(ports: &[Port], cluster: &Cluster) -> BTreeSet<(String, String, String
             if port.claim_first {
                 want("IPAllocation", &port.name);
             }
-            if port.takes_ranges() && port.choices.per_node {
-                for node in &cluster.nodes {
-                    want(
-                        "NetworkAttachmentDefinition",
-                        &node_name(&port.nad_name(), Some(node)),
-                    );
-                }
-            } else {
-                want("NetworkAttachmentDefinition", &port.nad_name());
+            for node in port.nodes(cluster) {
+                want(
+                    "NetworkAttachmentDefinition",
+                    &node_name(&port.nad_name(), node),
+                );
             }
         }
     }

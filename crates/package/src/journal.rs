@@ -29,6 +29,7 @@ use mooring_ipam::TxnId;
 
 pub use recover::{Recovered, pending, read_settled, recover};
 
+pub(crate) use apply::ensure_dir;
 pub(crate) use recover::around;
 
 use crate::disk::{Access, Disk, absent_is_none};
@@ -135,7 +136,7 @@ fn write_journal(disk: &dyn Disk, plan: &Plan, steps: &[Step<'_>]) -> Result<(),
     let unfinished = plan.root.join(UNFINISHED);
     let journal = plan.root.join(JOURNAL);
     let prepare = || -> io::Result<()> {
-        apply::ensure_dir(disk, &plan.root)?;
+        ensure_dir(disk, &plan.root)?;
         if absent_is_none(disk.meta(&journal))?.is_some() {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,

@@ -9,15 +9,26 @@
 //! may be written before every finding is known; an error anywhere leaves files and book untouched.
 
 pub mod disk;
+mod documents;
+mod function;
 pub mod journal;
+mod parallel;
+mod read;
+mod render;
 mod report;
+mod site;
+mod steps;
+mod summary;
+mod unit;
 
 use std::path::{Path, PathBuf};
 
-use mooring_api::{Finding, Time};
-use mooring_book::Store;
+use mooring_api::Finding;
 use mooring_ipam::Pools;
 
+pub use function::{Answer, function};
+pub use read::{rebuild, verify};
+pub use render::render;
 pub use report::{Changed, Dialect, FileChange, InterfaceReport, PackageReport, Report, Request};
 
 /// What can go wrong beside findings.
@@ -54,37 +65,15 @@ pub struct Management {
     pub findings: Vec<Finding>,
 }
 
-/// Specialises one package, or every package below a directory, in one book transaction.
-pub fn render(
-    store: &dyn Store,
-    request: &Request,
-    progress: Progress<'_>,
-) -> Result<Report, Error> {
-    let _ = (store, request, progress);
-    Ok(Report::default())
-}
-
 /// Reads pools and clusters.
 pub fn management(dir: &Path) -> Result<Management, Error> {
-    let _ = dir;
-    Ok(Management::default())
-}
-
-/// Puts the leases of rendered packages back into a book that lost them.
-pub fn rebuild(
-    store: &dyn Store,
-    sources: &[PathBuf],
-    now: Time,
-    check: bool,
-) -> Result<Report, Error> {
-    let _ = (store, sources, now, check);
-    Ok(Report::default())
-}
-
-/// Reads rendered packages back and checks that no address is used twice.
-pub fn verify(sources: &[PathBuf]) -> Result<Verified, Error> {
-    let _ = sources;
-    Ok(Verified::default())
+    let site = site::Site::read(dir);
+    let clusters = site.clusters();
+    Ok(Management {
+        pools: site.pools,
+        clusters,
+        findings: site.findings,
+    })
 }
 
 /// What [`verify`] saw.
@@ -98,22 +87,4 @@ pub struct Verified {
     pub packages: usize,
     /// What is wrong.
     pub findings: Vec<Finding>,
-}
-
-/// The answer of a KRM function.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// The ResourceList to print on stdout.
-    pub stdout: String,
-    /// What to tell on stderr.
-    pub findings: Vec<Finding>,
-}
-
-/// Runs one step as a KRM function over a ResourceList.
-pub fn function(name: &str, input: &[u8], store: &dyn Store, now: Time) -> Result<Answer, Error> {
-    let _ = (name, store, now);
-    Ok(Answer {
-        stdout: String::from_utf8_lossy(input).into_owned(),
-        findings: Vec::new(),
-    })
 }

@@ -150,19 +150,12 @@ fn same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
 
 /// Whether we made it.
 fn make(root: &Path) -> Result<bool, Box<Finding>> {
-    match fs::symlink_metadata(root) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        _ => return Ok(false),
-    }
-    match fs::create_dir_all(root) {
-        Ok(()) => Ok(true),
-        Err(e) => Err(Finding::error(
-            Code::FileUnwritable,
-            format!("cannot create the directory {}: {e}", root.display()),
-        )
-        .help("make the directory above it writable, or choose another place")
-        .into()),
-    }
+    journal::ensure_dir(&RealDisk, root).map_err(|e| {
+        let text = format!("cannot create the directory {}: {e}", root.display());
+        Finding::error(Code::FileUnwritable, text)
+            .help("make the directory above it writable, or choose another place")
+            .into()
+    })
 }
 
 fn unlockable(root: &Path, source: &io::Error) -> Finding {

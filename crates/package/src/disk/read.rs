@@ -25,7 +25,7 @@ pub const MAX_DEPTH: usize = 64;
 /// What a directory holds. Paths are relative to it, with `/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// Documents: `*.yaml`, `*.yml`, `Kptfile`.
+    /// Documents: `*.yaml`, `*.yml`, `Kptfile`; and `.krmignore`, which says which of them count.
     pub files: BTreeMap<String, Vec<u8>>,
     /// Files that are not documents, and what can be opened by nobody (sockets, pipes).
     pub others: BTreeSet<String>,
@@ -137,7 +137,7 @@ impl Walk<'_> {
 /// Whether a file name is that of a document.
 fn is_document(name: &str) -> bool {
     let end = Path::new(name).extension();
-    name == "Kptfile" || end.is_some_and(|e| e == "yaml" || e == "yml")
+    name == "Kptfile" || name == ".krmignore" || end.is_some_and(|e| e == "yaml" || e == "yml")
 }
 
 /// By its text: every link on the way is itself in the tree and judged on its own. An absolute link is

@@ -39,15 +39,20 @@ pub(super) fn apply(disk: &dyn Disk, root: &Path, steps: &[Step<'_>]) -> Result<
     touched.sync(disk, root)
 }
 
-/// Makes a directory and those above it.
-pub(super) fn ensure_dir(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+/// Makes a directory and those above it, durably: a journal in a directory that is lost is lost too.
+/// Whether it had to be made.
+pub(crate) fn ensure_dir(disk: &dyn Disk, dir: &Path) -> io::Result<bool> {
     if dir.as_os_str().is_empty() || absent_is_none(disk.meta(&dir.join(".")))?.is_some() {
-        return Ok(());
+        return Ok(false);
     }
-    if let Some(above) = dir.parent() {
-        ensure_dir(disk, above)?;
-    }
-    disk.create_dir(dir)
+    let above = match dir.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above,
+        _ => Path::new("."),
+    };
+    ensure_dir(disk, above)?;
+    disk.create_dir(dir)?;
+    disk.sync_dir(above)?;
+    Ok(true)
 }
 
 /// Writes a file of ours, over one that an interrupted run left.

@@ -1,0 +1,208 @@
+//! One step as a KRM function: a ResourceList in, a ResourceList out.
+//!
+//! Pools and clusters come from the items or from functionConfig (one object, or a list of them). A
+//! package without a minted id goes by its Kptfile's name.
+
+use mooring_api::{Code, Finding, Span, Time, annotation, kinds};
+use mooring_blueprint::claim::{Wish, stamp_local};
+use mooring_blueprint::{Bundle, Context, Object, pools};
+use mooring_book::Store;
+use mooring_ipam::Lease;
+use mooring_krm::{FieldPath, ListError, ResourceList, kptfile, origin, result};
+use serde_json::Value;
+
+use crate::Error;
+use crate::steps::{self, Step};
+use crate::unit::{marks, write_marks};
+
+/// A reservation of a function is committed at once.
+const RESERVATION: Span = Span(60);
+
+/// The answer of a KRM function.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The ResourceList to print on stdout.
+    pub stdout: String,
+    /// What to tell on stderr.
+    pub findings: Vec<Finding>,
+}
+
+/// Runs one step as a KRM function over a ResourceList. With an error nothing is changed, in the list
+/// or in the book; the results say why.
+pub fn function(name: &str, input: &[u8], store: &dyn Store, now: Time) -> Result<Answer, Error> {
+    let list = match ResourceList::parse(input) {
+        Ok(list) => list,
+        Err(error) => {
+            let findings = vec![not_a_list(&error)];
+            let stdout = String::from_utf8_lossy(input).into_owned();
+            return Ok(Answer { stdout, findings });
+        }
+    };
+    let mut findings: Vec<Finding> = list.items().iter().flat_map(kinds::check).collect();
+    let items = match Step::named(name) {
+        None => {
+            findings.push(steps::unknown(name));
+            None
+        }
+        Some(_) if findings.iter().any(Finding::is_error) => None,
+        Some(step) => run(step, &list, store, now, &mut findings)?,
+    };
+    let items = items.filter(|_| !findings.iter().any(Finding::is_error));
+    let items = items.unwrap_or_else(|| list.items().to_vec());
+    for finding in &mut findings {
+        locate(&list, finding);
+    }
+    let file = |finding: &Finding| {
+        let object = finding.object.as_ref()?;
+        let is_it = |v: &&Value| v["kind"] == object.kind && v["metadata"]["name"] == object.name;
+        list.items().iter().find(is_it).and_then(origin)
+    };
+    let results: Vec<Value> = findings.iter().map(|f| result(f, file(f))).collect();
+    let stdout = match list.output(&items, &results) {
+        Ok(stdout) => stdout,
+        Err(error) => {
+            let text = format!("the list cannot be edited: {error}");
+            findings.push(Finding::error(Code::YamlInvalid, text));
+            String::from_utf8_lossy(input).into_owned()
+        }
+    };
+    Ok(Answer { stdout, findings })
+}
+
+fn not_a_list(error: &ListError) -> Finding {
+    Finding::error(
+        Code::YamlInvalid,
+        format!("stdin is not a ResourceList: {error}"),
+    )
+    .help("Call it with kpt fn eval --exec, or pipe a ResourceList into it.")
+}
+
+/// The items after the step; None where the package cannot be told.
+fn run(
+    step: Step,
+    list: &ResourceList,
+    store: &dyn Store,
+    now: Time,
+    findings: &mut Vec<Finding>,
+) -> Result<Option<Vec<Value>>, Error> {
+    let depth = |item: &Value| origin(item).map_or(0, |(path, _)| path.matches('/').count());
+    let kptfiles = list
+        .items()
+        .iter()
+        .enumerate()
+        .filter(|(_, v)| kptfile::is_kptfile(v));
+    let Some((place, kpt)) = kptfiles.min_by_key(|(_, v)| depth(v)) else {
+        findings.push(
+            Finding::error(Code::PackageMissing, "the list holds no Kptfile").help(
+                "Conditions and the package's identity live there: run the function on a package.",
+            ),
+        );
+        return Ok(None);
+    };
+    let items = list.items().iter().enumerate().filter(|(i, _)| *i != place);
+    let objects: Vec<Object> = items
+        .map(|(i, value)| Object {
+            value: value.clone(),
+            source: Some(i),
+        })
+        .collect();
+    let site = configured(list.function_config());
+    let all: Vec<Object> = objects.iter().chain(&site).cloned().collect();
+    let (pools, found) = pools::read(&all);
+    findings.extend(found);
+    if findings.iter().any(Finding::is_error) {
+        return Ok(None);
+    }
+    let mut bundle = Bundle {
+        objects,
+        marks: marks(kpt),
+    };
+    let id = bundle
+        .marks
+        .annotations
+        .get(annotation::PACKAGE_ID)
+        .unwrap_or(&bundle.marks.name)
+        .clone();
+    let cluster = list
+        .function_config()
+        .and_then(|c| c["data"]["cluster"].as_str());
+    let ctx = Context {
+        pools: &pools,
+        site: &site,
+        cluster,
+        package: &id,
+    };
+
+    let mut txn = store.begin(now)?;
+    let mut ask = |wish: &Wish| -> Result<Result<Lease, Finding>, mooring_book::Error> {
+        let answer = mooring_book::allocate(&mut *txn, &pools, &wish.claim)?;
+        Ok(answer.map_err(|refusal| refusal.finding().on(&wish.object).at(wish.field())))
+    };
+    steps::run(&[step], &mut bundle, &ctx, &mut ask, findings)?;
+    if findings.iter().any(Finding::is_error) {
+        return Ok(None);
+    }
+    stamp_local(&mut bundle, false);
+    if !txn.is_unchanged() {
+        let txn = txn.reserve(RESERVATION)?;
+        store.commit(txn, now)?;
+    }
+    Ok(Some(collect(list, place, &bundle)))
+}
+
+/// Items in their old places, without those that were swept, then the new ones.
+fn collect(list: &ResourceList, kptfile: usize, bundle: &Bundle) -> Vec<Value> {
+    let mut items = Vec::new();
+    for (i, item) in list.items().iter().enumerate() {
+        if i == kptfile {
+            items.push(write_marks(item, &bundle.marks, None));
+        } else if let Some(object) = bundle.objects.iter().find(|o| o.source == Some(i)) {
+            items.push(object.value.clone());
+        }
+    }
+    items.extend(
+        bundle
+            .objects
+            .iter()
+            .filter(|o| o.source.is_none())
+            .map(|o| o.value.clone()),
+    );
+    items
+}
+
+/// The objects of functionConfig: itself, or its items.
+fn configured(config: Option<&Value>) -> Vec<Object> {
+    let Some(config) = config else {
+        return Vec::new();
+    };
+    let values: Vec<Value> = match config["items"].as_array() {
+        Some(items) => items.clone(),
+        None => vec![config.clone()],
+    };
+    values
+        .into_iter()
+        .map(|value| Object {
+            value,
+            source: None,
+        })
+        .collect()
+}
+
+/// The line in the list, where the item does not say which file it is from.
+fn locate(list: &ResourceList, finding: &mut Finding) {
+    let Some(object) = &finding.object else {
+        return;
+    };
+    let is_it = |v: &Value| v["kind"] == object.kind && v["metadata"]["name"] == object.name;
+    let Some(item) = list.items().iter().position(is_it) else {
+        return;
+    };
+    let field = finding.field.as_deref().unwrap_or("metadata.name");
+    let at = field
+        .parse::<FieldPath>()
+        .ok()
+        .and_then(|path| list.locate(item, &path));
+    if let Some(at) = at {
+        *finding = finding.clone().located("stdin", at.line, at.column);
+    }
+}

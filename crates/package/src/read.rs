@@ -1,0 +1,194 @@
+//! Reading rendered packages back: to prove that no address is used twice, and to rebuild a lost book.
+
+use std::path::{Path, PathBuf};
+
+use mooring_api::{Code, Finding, Time, annotation};
+use mooring_blueprint::cluster::Cluster;
+use mooring_blueprint::{Context, Object, claim, inject, port};
+use mooring_book::{PackageRecord, Store};
+use mooring_ipam::{Lease, Pools, State};
+use mooring_krm::layout;
+use mooring_verify::{Input, Origin};
+
+use crate::disk::{RealDisk, read_tree};
+use crate::documents::Documents;
+use crate::report::Report;
+use crate::unit::Unit;
+use crate::{Error, Verified};
+
+/// A rendered package, with the directory it was found in.
+struct Rendered {
+    root: PathBuf,
+    unit: Unit,
+}
+
+/// Every package below the sources.
+fn packages(sources: &[PathBuf], findings: &mut Vec<Finding>) -> Vec<Rendered> {
+    let mut all = Vec::new();
+    for root in sources {
+        let tree = match read_tree(&RealDisk, root) {
+            Ok(tree) => tree,
+            Err(found) => {
+                findings.extend(found);
+                continue;
+            }
+        };
+        let work: Vec<_> = layout(&tree.files)
+            .packages
+            .into_iter()
+            .map(|p| (p.directory, p.files))
+            .collect();
+        if work.is_empty() {
+            findings.push(
+                Finding::error(
+                    Code::PackageMissing,
+                    format!("{} holds no Kptfile", root.display()),
+                )
+                .help("Name a rendered package, or a directory of packages."),
+            );
+        }
+        let parsed = crate::parallel::map(work, |(dir, paths)| {
+            let mut findings = Vec::new();
+            let files = paths.iter().map(|p| (p.as_str(), tree.files[p].as_slice()));
+            let shown = |path: &str| root.join(path).display().to_string();
+            let documents = Documents::parse(files, shown, &mut findings);
+            (Unit::new(dir, paths.clone(), documents), findings)
+        });
+        for (unit, found) in parsed {
+            findings.extend(found);
+            all.extend(unit.map(|unit| Rendered {
+                root: root.clone(),
+                unit,
+            }));
+        }
+    }
+    all
+}
+
+/// Reads rendered packages back and checks that no address is used twice.
+pub fn verify(sources: &[PathBuf]) -> Result<Verified, Error> {
+    let mut findings = Vec::new();
+    let packages = packages(sources, &mut findings);
+    let mut inputs = Vec::new();
+    for (nth, package) in packages.iter().enumerate() {
+        let cluster = cluster(&package.unit).map(|c| c.name).unwrap_or_default();
+        for object in &package.unit.bundle.objects {
+            inputs.push(Input {
+                origin: Origin {
+                    cluster: cluster.clone(),
+                    package: package.unit.bundle.marks.name.clone(),
+                    file: nth.to_string(),
+                    object: object.reference(),
+                },
+                scope: None,
+                value: &object.value,
+            });
+        }
+    }
+    let report = mooring_verify::verify(inputs);
+    for found in report.found {
+        let package = found
+            .origin
+            .file
+            .parse::<usize>()
+            .ok()
+            .and_then(|n| packages.get(n));
+        findings.push(match package {
+            Some(package) => package.unit.locate(found.finding),
+            None => found.finding,
+        });
+    }
+    Ok(Verified {
+        addresses: report.summary.addresses,
+        clusters: report.summary.clusters,
+        packages: packages.len(),
+        findings,
+    })
+}
+
+fn cluster(unit: &Unit) -> Option<Cluster> {
+    inject::find(&unit.bundle, &mut Vec::new())
+}
+
+/// Puts the leases of rendered packages back into a book that lost them.
+///
+/// What the packages say is believed: the statuses of their claims are the addresses that pods have. Two
+/// that say the same address are both reported and the first keeps it.
+pub fn rebuild(
+    store: &dyn Store,
+    sources: &[PathBuf],
+    now: Time,
+    check: bool,
+) -> Result<Report, Error> {
+    let mut report = Report::default();
+    let mut leases = Vec::new();
+    let mut records = Vec::new();
+    for package in packages(sources, &mut report.findings) {
+        let unit = &package.unit;
+        let id = unit.bundle.marks.annotations.get(annotation::PACKAGE_ID);
+        let Some((id, cluster)) = id.zip(cluster(unit)) else {
+            continue;
+        };
+        leases.extend(leases_of(unit, id, &cluster, now));
+        records.push(PackageRecord {
+            id: id.clone(),
+            cluster: cluster.name,
+            name: unit.bundle.marks.name.clone(),
+            path: place(&package.root, &unit.dir),
+            at: now,
+        });
+    }
+    if report.has_errors() {
+        return Ok(report);
+    }
+    if check {
+        report.book_changed = !leases.is_empty();
+        return Ok(report);
+    }
+    let restored = store.restore(&leases, &records, now)?;
+    report.book_changed = restored.added > 0;
+    report.findings.extend(restored.findings());
+    Ok(report)
+}
+
+fn place(root: &Path, dir: &str) -> String {
+    let path = root.join(dir);
+    std::path::absolute(&path)
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}
+
+/// What a package's claims say they have, under the identities that a render would use.
+fn leases_of(unit: &Unit, id: &str, cluster: &Cluster, now: Time) -> Vec<Lease> {
+    let pools = Pools::default();
+    let site: [Object; 0] = [];
+    let ctx = Context {
+        pools: &pools,
+        site: &site,
+        cluster: None,
+        package: id,
+    };
+    // Findings about pools are not for here: the pools are not known, and need not be.
+    let mut ignored = Vec::new();
+    let ports = port::read(&unit.bundle, &pools, &mut ignored);
+    let wishes = claim::wants(&unit.bundle, &ports, cluster, &ctx, &mut ignored);
+    let answered = |wish: &claim::Wish| {
+        let object = unit
+            .bundle
+            .objects
+            .iter()
+            .find(|o| o.kind() == wish.kind && o.name() == wish.name)?;
+        let status: mooring_api::kinds::nephio::ipam::IPClaimStatus = object.status().ok()?;
+        Some(Lease {
+            instance: wish.claim.instance.clone(),
+            thing: wish.claim.before?,
+            subnet: status.prefix.map(|p| p.subnet()),
+            gateway: status.gateway,
+            holder: wish.claim.holder.clone(),
+            state: State::Held,
+            since: now,
+        })
+    };
+    wishes.iter().filter_map(answered).collect()
+}

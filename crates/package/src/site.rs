@@ -1,0 +1,75 @@
+//! The management side: pools and clusters, from `--mgmt`.
+
+use std::path::Path;
+
+use mooring_api::Finding;
+use mooring_blueprint::{Object, cluster, pools};
+use mooring_ipam::Pools;
+
+use crate::disk::{RealDisk, read_tree};
+use crate::documents::Documents;
+
+/// What the management directory says.
+#[derive(Debug, Default)]
+pub(crate) struct Site {
+    /// Instances and prefixes.
+    pub(crate) pools: Pools,
+    /// Every object, for injection.
+    pub(crate) objects: Vec<Object>,
+    /// Where they stand.
+    pub(crate) documents: Documents,
+    /// What is wrong.
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Site {
+    /// Reads a management directory.
+    pub(crate) fn read(dir: &Path) -> Self {
+        let mut findings = Vec::new();
+        let tree = match read_tree(&RealDisk, dir) {
+            Ok(tree) => tree,
+            Err(findings) => {
+                return Self {
+                    findings,
+                    ..Self::default()
+                };
+            }
+        };
+        let files = tree
+            .files
+            .iter()
+            .map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
+        let shown = |path: &str| dir.join(path).display().to_string();
+        let documents = Documents::parse(files, shown, &mut findings);
+        Self::from_documents(documents, findings)
+    }
+
+    /// The same from documents that were read already.
+    pub(crate) fn from_documents(documents: Documents, mut findings: Vec<Finding>) -> Self {
+        documents.check(&mut findings);
+        let objects = documents.objects();
+        let mut pools = Pools::default();
+        // A pool that does not fit its schema would only repeat the finding in other words.
+        if !findings.iter().any(Finding::is_error) {
+            let (read, more) = pools::read(&objects);
+            pools = read;
+            findings.extend(more.into_iter().map(|f| documents.locate(f)));
+        }
+        Self {
+            pools,
+            objects,
+            documents,
+            findings,
+        }
+    }
+
+    /// Names of the WorkloadClusters.
+    pub(crate) fn clusters(&self) -> Vec<String> {
+        let is_cluster = |o: &&Object| o.is("infra.nephio.org", "WorkloadCluster");
+        self.objects
+            .iter()
+            .filter(is_cluster)
+            .map(cluster::name_of)
+            .collect()
+    }
+}

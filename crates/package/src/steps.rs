@@ -1,0 +1,218 @@
+//! The Kptfile's pipeline, run in process: images and exec entries map to built-in steps by base name,
+//! and injection, ipam, vlan, attach and sweeping are interposed where they belong.
+
+use mooring_api::{Code, Finding, ObjectRef};
+use mooring_blueprint::claim::{self, Wish};
+use mooring_blueprint::cluster::Cluster;
+use mooring_blueprint::port::{self, Port};
+use mooring_blueprint::{Bundle, Context, attach, inject, nad, sweep};
+use mooring_ipam::Lease;
+use mooring_krm::kptfile;
+use serde_json::Value;
+
+/// One built-in step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    /// The cluster comes in.
+    Inject,
+    /// Interfaces get claims.
+    Interface,
+    /// Claims get addresses and VLANs.
+    Ipam,
+    /// VLAN claims only; the book answers both kinds at once.
+    Vlan,
+    /// Interfaces get NADs.
+    Nad,
+    /// Workloads get networks.
+    Attach,
+}
+
+/// The names a step goes by.
+const NAMES: [(&str, Step); 8] = [
+    ("inject", Step::Inject),
+    ("workload-cluster-injector", Step::Inject),
+    ("interface-fn", Step::Interface),
+    ("ipam-fn", Step::Ipam),
+    ("vlan-fn", Step::Vlan),
+    ("nad-fn", Step::Nad),
+    ("attach-fn", Step::Attach),
+    ("attach", Step::Attach),
+];
+
+impl Step {
+    /// By the base name of an image or program.
+    pub(crate) fn named(base: &str) -> Option<Self> {
+        NAMES
+            .iter()
+            .find(|(name, _)| *name == base)
+            .map(|(_, step)| *step)
+    }
+
+    /// Kinds of objects that the step makes, and so may sweep.
+    fn makes(self) -> &'static [&'static str] {
+        match self {
+            Self::Inject | Self::Attach | Self::Vlan => &[],
+            Self::Interface => &["IPClaim", "VLANClaim"],
+            Self::Ipam => &["IPAllocation"],
+            Self::Nad => &["NetworkAttachmentDefinition"],
+        }
+    }
+}
+
+/// The steps of a package, by its pipeline; without one, all of them.
+pub(crate) fn pipeline(
+    kptfile: &Value,
+    reference: &ObjectRef,
+    findings: &mut Vec<Finding>,
+) -> Vec<Step> {
+    let functions = kptfile::pipeline(kptfile);
+    if functions.is_empty() {
+        return vec![
+            Step::Inject,
+            Step::Interface,
+            Step::Ipam,
+            Step::Nad,
+            Step::Attach,
+        ];
+    }
+    let mut steps = vec![Step::Inject];
+    for (i, function) in functions.iter().enumerate() {
+        let name = function.base_name().unwrap_or_default();
+        if let Some(step) = Step::named(name) {
+            steps.push(step);
+            if step == Step::Interface {
+                steps.push(Step::Ipam);
+            }
+            continue;
+        }
+        let key = if function.exec.is_some() {
+            "exec"
+        } else {
+            "image"
+        };
+        let list = if function.is_validator {
+            "validators"
+        } else {
+            "mutators"
+        };
+        let before = functions
+            .iter()
+            .take(i)
+            .filter(|f| f.is_validator == function.is_validator);
+        findings.push(
+            unknown(name)
+                .on(reference)
+                .at(format!("pipeline.{list}[{}].{key}", before.count())),
+        );
+    }
+    steps.push(Step::Attach);
+    steps.dedup();
+    steps
+}
+
+/// What is said of a function that is not built in.
+pub(crate) fn unknown(name: &str) -> Finding {
+    let known = NAMES.map(|(name, _)| name).join(", ");
+    Finding::error(
+        Code::UnknownFunction,
+        format!("{name:?} is not a built-in function"),
+    )
+    .help(format!(
+        "Built in are {known}. Run others with kpt, before or after."
+    ))
+}
+
+/// Asks the book for one wish; the inner error is for the person.
+pub(crate) type Ask<'a> =
+    dyn FnMut(&Wish) -> Result<Result<Lease, Finding>, mooring_book::Error> + 'a;
+
+/// What a run over one package found out.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// The cluster, where it could be told.
+    pub(crate) cluster: Option<Cluster>,
+    /// The ports.
+    pub(crate) ports: Vec<Port>,
+    /// Things the package now holds.
+    pub(crate) held: Vec<Lease>,
+}
+
+/// How often the steps may change the package before we say that they never settle.
+const ROUNDS: usize = 8;
+
+/// Runs the steps until nothing changes. Stops at the first round with an error.
+pub(crate) fn run(
+    steps: &[Step],
+    bundle: &mut Bundle,
+    ctx: &Context<'_>,
+    ask: &mut Ask<'_>,
+    findings: &mut Vec<Finding>,
+) -> Result<Outcome, mooring_book::Error> {
+    let mut outcome = Outcome::default();
+    for _ in 0..ROUNDS {
+        let before = bundle.clone();
+        let mut said = Vec::new();
+        outcome = round(steps, bundle, ctx, ask, &mut said)?;
+        let stop = said.iter().any(Finding::is_error) || *bundle == before;
+        for finding in said {
+            if !findings.contains(&finding) {
+                findings.push(finding);
+            }
+        }
+        if stop {
+            return Ok(outcome);
+        }
+    }
+    Ok(outcome)
+}
+
+fn round(
+    steps: &[Step],
+    bundle: &mut Bundle,
+    ctx: &Context<'_>,
+    ask: &mut Ask<'_>,
+    findings: &mut Vec<Finding>,
+) -> Result<Outcome, mooring_book::Error> {
+    let mut outcome = Outcome::default();
+    let cluster = if steps.contains(&Step::Inject) {
+        inject::inject(bundle, ctx, findings)
+    } else {
+        inject::find(bundle, findings)
+    };
+    let Some(cluster) = cluster else {
+        return Ok(outcome);
+    };
+    let ports = port::read(bundle, ctx.pools, findings);
+    if findings.iter().any(Finding::is_error) {
+        return Ok(outcome);
+    }
+    for step in steps {
+        match step {
+            Step::Inject => {}
+            Step::Interface => findings.extend(claim::declare(bundle, &ports, &cluster)),
+            Step::Ipam | Step::Vlan => {
+                for wish in claim::wants(bundle, &ports, &cluster, ctx, findings) {
+                    match ask(&wish)? {
+                        Ok(lease) => {
+                            claim::answer(bundle, &wish, &lease);
+                            outcome.held.push(lease);
+                        }
+                        Err(finding) => findings.push(finding),
+                    }
+                }
+                findings.extend(claim::allocations(bundle, &ports, &cluster));
+            }
+            Step::Nad => findings.extend(nad::nads(bundle, &ports, &cluster, ctx)),
+            Step::Attach => findings.extend(attach::attach(bundle, &ports, &cluster)),
+        }
+        if findings.iter().any(Finding::is_error) {
+            break;
+        }
+    }
+    claim::conclude(bundle, &ports, &cluster);
+    let made: Vec<&str> = steps.iter().flat_map(|s| s.makes()).copied().collect();
+    sweep::sweep(bundle, &ports, &cluster, &made);
+    outcome.cluster = Some(cluster);
+    outcome.ports = ports;
+    Ok(outcome)
+}

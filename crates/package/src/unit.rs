@@ -1,0 +1,227 @@
+//! One package: its documents, the bundle that the steps work on, and the way back to text.
+
+use std::collections::BTreeMap;
+
+use mooring_api::{Code, Finding, ObjectRef, annotation};
+use mooring_blueprint::{Bundle, Marks, Object};
+use mooring_krm::{emit, kptfile};
+use serde_json::Value;
+
+use crate::documents::{Documents, Parsed};
+use crate::report::Dialect;
+
+/// A package that is being specialised.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    /// Directory below the root of the run; empty for the root itself.
+    pub(crate) dir: String,
+    /// Its documents. Paths are relative to the root of the run.
+    pub(crate) documents: Documents,
+    paths: Vec<String>,
+    /// Place of the Kptfile.
+    kptfile: usize,
+    /// What the steps edit.
+    pub(crate) bundle: Bundle,
+}
+
+impl Unit {
+    /// Makes a unit of parsed documents; None where no Kptfile could be read (a finding says so).
+    pub(crate) fn new(dir: String, paths: Vec<String>, documents: Documents) -> Option<Self> {
+        let name = if dir.is_empty() {
+            "Kptfile".to_owned()
+        } else {
+            format!("{dir}/Kptfile")
+        };
+        let is_kptfile = |place: &usize| {
+            let (file, _) = documents.places[*place];
+            documents.files[file].path == name && documents.value(*place)["kind"] == "Kptfile"
+        };
+        let kptfile = (0..documents.places.len()).find(is_kptfile)?;
+        let marks = marks(documents.value(kptfile));
+        let objects = documents.objects();
+        let objects = objects
+            .into_iter()
+            .filter(|o| o.source != Some(kptfile))
+            .collect();
+        Some(Self {
+            dir,
+            documents,
+            paths,
+            kptfile,
+            bundle: Bundle { objects, marks },
+        })
+    }
+
+    /// The Kptfile.
+    pub(crate) fn kptfile(&self) -> &Value {
+        self.documents.value(self.kptfile)
+    }
+
+    /// What findings about the Kptfile carry.
+    pub(crate) fn kptfile_ref(&self) -> ObjectRef {
+        Object {
+            value: self.kptfile().clone(),
+            source: None,
+        }
+        .reference()
+    }
+
+    /// Fills in where a finding is. One without object is about the Kptfile.
+    pub(crate) fn locate(&self, mut finding: Finding) -> Finding {
+        if finding.object.is_none() && finding.location.is_none() {
+            finding.object = Some(self.kptfile_ref());
+        }
+        self.documents.locate(finding)
+    }
+
+    /// The dialect that the package's marks ask for.
+    pub(crate) fn dialect(&self) -> Dialect {
+        let marked = |o: &Object| {
+            let annotations = o
+                .value
+                .pointer("/metadata/annotations")
+                .and_then(Value::as_object);
+            annotations.is_some_and(|a| a.keys().any(|k| k.starts_with("specializer.nephio.org/")))
+        };
+        let gated = self
+            .bundle
+            .marks
+            .gates
+            .iter()
+            .any(|g| g == "nephio.org.Specializer.specialize");
+        if gated || self.bundle.objects.iter().any(marked) {
+            Dialect::Nephio
+        } else {
+            Dialect::Native
+        }
+    }
+
+    /// The package's files as they should be: path → text, or None for one that goes. Files that stay
+    /// as they are are not among them.
+    pub(crate) fn files(&self, id: &str) -> Result<BTreeMap<String, Option<String>>, Vec<Finding>> {
+        let mut out = BTreeMap::new();
+        let mut findings = Vec::new();
+        let kptfile = write_marks(self.kptfile(), &self.bundle.marks, Some(id));
+        let mut wanted: Vec<Option<&Value>> = vec![None; self.documents.places.len()];
+        wanted[self.kptfile] = Some(&kptfile);
+        for object in &self.bundle.objects {
+            if let Some(place) = object.source {
+                wanted[place] = Some(&object.value);
+            }
+        }
+        for (number, Parsed { path, shown, file }) in self.documents.files.iter().enumerate() {
+            let mut values: Vec<Option<&Value>> =
+                file.documents().iter().map(|d| Some(d.value())).collect();
+            let mut touched = false;
+            for (place, (in_file, document)) in self.documents.places.iter().enumerate() {
+                if *in_file == number {
+                    touched |= wanted[place] != values[*document];
+                    values[*document] = wanted[place];
+                }
+            }
+            if !touched {
+                continue;
+            }
+            let path = path.clone();
+            if values.iter().all(|v| v.is_none_or(Value::is_null)) {
+                out.insert(path, None);
+                continue;
+            }
+            match file.rewrite(&values, &[]) {
+                Ok(text) => drop(out.insert(path, Some(text))),
+                Err(error) => findings.push(
+                    Finding::error(
+                        Code::YamlInvalid,
+                        format!("the file cannot be edited: {error}"),
+                    )
+                    .located(shown.clone(), 1, 1)
+                    .help("Write the object out without the alias or tag that stands in the way."),
+                ),
+            }
+        }
+        self.new_files(&mut out, &mut findings);
+        if findings.is_empty() {
+            Ok(out)
+        } else {
+            Err(findings)
+        }
+    }
+
+    /// Generated objects go to `<kind>_<name>.yaml`, one file each, never over a user's file.
+    fn new_files(&self, out: &mut BTreeMap<String, Option<String>>, findings: &mut Vec<Finding>) {
+        for object in self.bundle.objects.iter().filter(|o| o.source.is_none()) {
+            let name = format!("{}_{}.yaml", object.kind().to_lowercase(), object.name());
+            let path = if self.dir.is_empty() {
+                name
+            } else {
+                format!("{}/{name}", self.dir)
+            };
+            let there = self.paths.contains(&path) && out.get(&path) != Some(&None);
+            if there || matches!(out.get(&path), Some(Some(_))) {
+                findings.push(
+                    Finding::error(
+                        Code::FileInTheWay,
+                        format!(
+                            "{} belongs into {path}, but a file of yours has that name",
+                            object.reference()
+                        ),
+                    )
+                    .located(path, 1, 1)
+                    .help("Rename your file; Mooring never writes over it."),
+                );
+                continue;
+            }
+            out.insert(path, Some(emit(&object.value)));
+        }
+    }
+}
+
+/// What the steps may know of a Kptfile.
+pub(crate) fn marks(kptfile: &Value) -> Marks {
+    let annotations = kptfile
+        .pointer("/metadata/annotations")
+        .and_then(Value::as_object);
+    let pairs = annotations.into_iter().flatten();
+    Marks {
+        name: kptfile::package_name(kptfile)
+            .unwrap_or_default()
+            .to_owned(),
+        annotations: pairs
+            .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+            .collect(),
+        conditions: kptfile::conditions(kptfile),
+        gates: kptfile::readiness_gates(kptfile)
+            .into_iter()
+            .map(ToOwned::to_owned)
+            .collect(),
+    }
+}
+
+/// The Kptfile with the id and the marks in it. What did not change keeps its value, so that its lines
+/// are not touched.
+pub(crate) fn write_marks(kptfile: &Value, marks: &Marks, id: Option<&str>) -> Value {
+    let before = self::marks(kptfile);
+    let mut new = kptfile.clone();
+    if let Some(id) = id {
+        kptfile::set_annotation(&mut new, annotation::PACKAGE_ID, id);
+    }
+    for gate in before.gates.iter().filter(|g| !marks.gates.contains(g)) {
+        kptfile::remove_readiness_gate(&mut new, gate);
+    }
+    for gate in &marks.gates {
+        kptfile::add_readiness_gate(&mut new, gate);
+    }
+    for gone in &before.conditions {
+        if !marks.conditions.iter().any(|c| c.kind == gone.kind) {
+            kptfile::remove_condition(&mut new, &gone.kind);
+        }
+    }
+    for condition in marks
+        .conditions
+        .iter()
+        .filter(|c| !before.conditions.contains(c))
+    {
+        kptfile::set_condition(&mut new, condition);
+    }
+    new
+}
