@@ -11,7 +11,7 @@ mod package;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use book::{
-    AuditArgs, BookArg, BookCommand, ClaimArgs, MgmtArg, PoolCommand, PoolListArgs,
+    AuditArgs, BookArg, BookCommand, ClaimArgs, FamilyArg, MgmtArg, PoolCommand, PoolListArgs,
 };
 pub(crate) use book::{RebuildArgs, ReleaseArgs, WhoHasArgs};
 pub(crate) use package::{DemoArgs, DialectArg, FunctionArgs, RenderArgs};
@@ -21,7 +21,6 @@ pub(crate) use package::{DemoArgs, DialectArg, FunctionArgs, RenderArgs};
 #[command(
     name = "moor",
     version,
-    about,
     after_help = "Start with: moor demo\n\n\
         Exit codes: 0 done or unchanged, 1 something is wrong (see the findings), 2 the command line is wrong, \
         3 --check would change something."

@@ -32,9 +32,64 @@ pub(crate) const FLEET: &[(&str, &str)] = files! { "examples/fleet":
     "upf/interface-n6.yaml",
 };
 
+/// The pages of `docs/findings`: file and text.
+const PAGES: &[(&str, &str)] = files! { "docs/findings":
+    "AddressCooling.md",
+    "AddressHeld.md",
+    "AddressNotUsable.md",
+    "AddressOutsidePrefix.md",
+    "AliasBomb.md",
+    "AmbiguousCluster.md",
+    "AmbiguousWorkload.md",
+    "BookBusy.md",
+    "BookUnreadable.md",
+    "CopiedPackage.md",
+    "DialectUnavailable.md",
+    "DuplicateAddress.md",
+    "DuplicateInterface.md",
+    "DuplicateObject.md",
+    "FileInTheWay.md",
+    "FileTooLarge.md",
+    "FileUnreadable.md",
+    "FileUnwritable.md",
+    "InjectionMissing.md",
+    "InstanceNameMismatch.md",
+    "InterfaceNameShortened.md",
+    "InterfaceNameTaken.md",
+    "InvalidAnnotation.md",
+    "InvalidField.md",
+    "InvalidNad.md",
+    "InvalidNetworksAnnotation.md",
+    "MissingCluster.md",
+    "MissingNodes.md",
+    "NameTaken.md",
+    "NoFittingNic.md",
+    "NoMatchingPrefix.md",
+    "OverlappingPrefixes.md",
+    "OverlappingRanges.md",
+    "PackageBusy.md",
+    "PackageMissing.md",
+    "PathOutsidePackage.md",
+    "PoolExhausted.md",
+    "PrefixOutsideInstance.md",
+    "RecreateSet.md",
+    "RenderRecovered.md",
+    "SharedStaticAddress.md",
+    "SurgingStrategy.md",
+    "UnknownField.md",
+    "UnknownFunction.md",
+    "UnknownNetworkInstance.md",
+    "UnknownPhysicalFunction.md",
+    "UnknownWorkload.md",
+    "UnsupportedCni.md",
+    "VfIndexIgnored.md",
+    "YamlInvalid.md",
+};
+
 /// The page of a finding, where there is one.
-pub(crate) fn finding_page(_code: Code) -> Option<&'static str> {
-    None
+pub(crate) fn finding_page(code: Code) -> Option<&'static str> {
+    let is_page = |(file, _): &&(&str, &str)| file.strip_suffix(".md") == Some(code.as_str());
+    PAGES.iter().find(is_page).map(|(_, text)| *text)
 }
 
 #[cfg(test)]
@@ -64,5 +119,18 @@ mod tests {
         there.sort();
         let embedded: Vec<&str> = FLEET.iter().map(|(path, _)| *path).collect();
         assert_eq!(embedded, there);
+    }
+
+    #[test]
+    fn every_finding_has_its_page_embedded() {
+        let dir = mooring_testkit::workspace_root().join("docs/findings");
+        for code in Code::ALL {
+            let written = fs::read_to_string(dir.join(format!("{code}.md"))).ok();
+            assert_eq!(
+                finding_page(*code),
+                written.as_deref(),
+                "{code}: add its page to PAGES"
+            );
+        }
     }
 }

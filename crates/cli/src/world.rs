@@ -7,14 +7,14 @@ mod book;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use mooring_api::Time;
 
-pub(crate) use book::Book;
+pub(crate) use book::{Access, Book};
 
 use crate::args::{BookArg, MgmtArg};
 
@@ -26,6 +26,8 @@ const MGMT_VARIABLE: &str = "MOOR_MGMT";
 pub(crate) struct World {
     /// The time of the whole run.
     pub(crate) now: Time,
+    /// An environment variable; an empty one counts as unset.
+    variable: fn(&str) -> Option<OsString>,
 }
 
 /// How a run ends. The numbers are a promise to scripts.
@@ -74,13 +76,16 @@ impl World {
         )]
         let now = SystemTime::now();
         let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        Self { now: Time(seconds) }
+        Self {
+            now: Time(seconds),
+            variable: |name| std::env::var_os(name).filter(|value| !value.is_empty()),
+        }
     }
 
     /// `--mgmt`, else `$MOOR_MGMT`. Nothing is guessed from the directory's surroundings.
     pub(crate) fn mgmt(&self, arg: &MgmtArg) -> Result<Option<PathBuf>, Usage> {
         let given = arg.mgmt.clone();
-        let set = || variable(MGMT_VARIABLE).map(PathBuf::from);
+        let set = || (self.variable)(MGMT_VARIABLE).map(PathBuf::from);
         let Some(dir) = given.or_else(set) else {
             return Ok(None);
         };
@@ -107,21 +112,19 @@ impl World {
     }
 
     /// The book that the arguments, the environment and the management directory point at. It is opened at first use.
-    pub(crate) fn book(&self, arg: &BookArg, mgmt: Option<&std::path::Path>) -> Book {
-        Book::at(mooring_book::locate(arg.book.as_deref(), variable, mgmt))
-    }
-
-    /// Random bytes to mint ids from.
-    pub(crate) fn entropy(&self) -> anyhow::Result<[u8; 16]> {
-        let mut bytes = [0; 16];
-        File::open("/dev/urandom")
-            .and_then(|mut source| source.read_exact(&mut bytes))
-            .context("cannot read random bytes from /dev/urandom")?;
-        Ok(bytes)
+    pub(crate) fn book(&self, arg: &BookArg, mgmt: Option<&Path>, access: Access) -> Book {
+        Book::at(
+            mooring_book::locate(arg.book.as_deref(), self.variable, mgmt),
+            access,
+        )
     }
 }
 
-/// An environment variable; an empty one counts as unset.
-fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
+/// Random bytes to mint ids from.
+pub(crate) fn entropy() -> anyhow::Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .context("cannot read random bytes from /dev/urandom")?;
+    Ok(bytes)
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::args::{AuditArgs, RebuildArgs};
 use crate::output::{Output, Table, count, exit_of, rfc3339};
-use crate::world::{Exit, Usage, World};
+use crate::world::{Access, Exit, Usage, World};
 
 /// Puts the leases of rendered packages back.
 pub(crate) fn rebuild(
@@ -22,7 +22,12 @@ pub(crate) fn rebuild(
         .into());
     }
     let mgmt = world.mgmt(&args.mgmt)?;
-    let book = world.book(&args.book, mgmt.as_deref());
+    let access = if args.check {
+        Access::Read
+    } else {
+        Access::Write
+    };
+    let book = world.book(&args.book, mgmt.as_deref(), access);
     let report = mooring_package::rebuild(&book, &args.sources, world.now, args.check)?;
     output.show(args.format.format, &report, |r| {
         super::render::got(&r.packages)
@@ -71,7 +76,7 @@ impl From<&Entry> for Line {
 /// Who took and freed what, newest first.
 pub(crate) fn audit(args: &AuditArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
     let mgmt = world.mgmt(&args.mgmt)?;
-    let book = world.book(&args.book, mgmt.as_deref());
+    let book = world.book(&args.book, mgmt.as_deref(), Access::Read);
     let entries = if book.exists() {
         book.audit(&AuditFilter::default(), args.limit)?
     } else {

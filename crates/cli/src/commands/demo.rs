@@ -22,7 +22,7 @@ use super::render::got;
 use crate::args::{DemoArgs, Format};
 use crate::embedded::FLEET;
 use crate::output::{Output, count, exit_of};
-use crate::world::{Book, Exit, Usage, World};
+use crate::world::{Access, Book, Exit, Usage, World, entropy};
 
 /// Package and cluster, in the order they are rendered.
 const PLAN: [(&str, &str); 4] = [
@@ -67,11 +67,10 @@ pub(crate) fn run(args: &DemoArgs, world: &World, output: &mut Output) -> anyhow
     }
     output.show(args.format.format, &shown, |s| got(&s.packages))?;
     output.findings(&shown.findings);
+    let (exit, verdict) = verdict(&shown);
     if args.format.format == Format::Table {
-        let verdict = verdict(&shown);
         output.data(&format!("\n{verdict}\n"))?;
     }
-    let exit = exit_of(&shown.findings);
     output.say(&farewell(&out, &shown, exit));
     Ok(exit)
 }
@@ -119,7 +118,7 @@ fn materialise(out: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// Renders the plan, up to the first package that has an error.
 fn render(out: &Path, world: &World) -> anyhow::Result<Shown> {
     let inputs = out.join(".inputs");
-    let book = Book::at(out.join(".moor/book.redb"));
+    let book = Book::at(out.join(".moor/book.redb"), Access::Write);
     let mut shown = Shown {
         packages: Vec::new(),
         findings: Vec::new(),
@@ -137,7 +136,7 @@ fn render(out: &Path, world: &World) -> anyhow::Result<Shown> {
             new_id: false,
             deploy_records: false,
             now: world.now,
-            entropy: world.entropy()?,
+            entropy: entropy()?,
         };
         let report = mooring_package::render(&book, &request, &|_, _| ())?;
         let stop = report.has_errors();
@@ -158,22 +157,35 @@ fn clusters() -> impl Iterator<Item = &'static str> {
         .map(|(_, (_, name))| *name)
 }
 
-/// What the files say, read back.
-fn verdict(shown: &Shown) -> String {
+/// What the files say, read back. Reading back less than was handed out proves nothing, and is not called success.
+fn verdict(shown: &Shown) -> (Exit, String) {
     let Some(counts) = shown.verified else {
-        return "the fleet is not complete: see the errors".to_owned();
+        return (
+            Exit::Wrong,
+            "the fleet is not complete: see the errors".to_owned(),
+        );
     };
+    let interfaces = shown.packages.iter().flat_map(|p| &p.interfaces);
+    let given: usize = interfaces.map(|i| i.addresses.len()).sum();
     let seen = format!(
         "read back {} of {} in {}",
         count(counts.addresses, "address"),
         count(counts.packages, "package"),
         count(counts.clusters, "cluster"),
     );
-    if shown.findings.iter().any(Finding::is_error) {
-        format!("{seen}: something is wrong, see the errors")
-    } else {
-        format!("{seen}: no two clusters share an address")
+    if exit_of(&shown.findings) != Exit::Done {
+        return (
+            Exit::Wrong,
+            format!("{seen}: something is wrong, see the errors"),
+        );
     }
+    if given == 0 || counts.addresses < given {
+        return (Exit::Wrong, format!("{seen}, but {given} were handed out"));
+    }
+    (
+        Exit::Done,
+        format!("{seen}: no two clusters share an address"),
+    )
 }
 
 fn farewell(out: &Path, shown: &Shown, exit: Exit) -> String {

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 
 use crate::args::FunctionArgs;
 use crate::output::{Output, exit_of};
-use crate::world::{Exit, World};
+use crate::world::{Access, Exit, World};
 
 pub(crate) fn run(args: &FunctionArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
     let mut input = Vec::new();
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &FunctionArgs, world: &World, output: &mut Output) -> an
         .lock()
         .read_to_end(&mut input)
         .context("cannot read the ResourceList from stdin")?;
-    let book = world.book(&args.book, None);
+    let book = world.book(&args.book, None, Access::Write);
     let answer = mooring_package::function(&args.name, &input, &book, world.now)?;
     output.data(&answer.stdout)?;
     output.findings(&answer.findings);

@@ -13,14 +13,14 @@ use mooring_ipam::{InstanceKey, Lease, State};
 use super::who_has::{describe, table};
 use crate::args::ReleaseArgs;
 use crate::output::{Output, count};
-use crate::world::{Exit, World};
+use crate::world::{Access, Exit, World};
 
 /// Long enough for two writes to the same file, short enough to forget.
 const TTL: Span = Span(60);
 
 pub(crate) fn run(args: &ReleaseArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
     let mgmt = world.mgmt(&args.mgmt)?;
-    let book = world.book(&args.book, mgmt.as_deref());
+    let book = world.book(&args.book, mgmt.as_deref(), Access::Write);
     if !book.exists() {
         output.say(&format!(
             "there is no book at {}: nothing to release",

@@ -6,11 +6,16 @@ use mooring_package::{Changed, Dialect, InterfaceReport, PackageReport, Report, 
 
 use crate::args::{DialectArg, Format, RenderArgs};
 use crate::output::{Output, Progress, Table, count, exit_of, none_or};
-use crate::world::{Exit, Usage, World};
+use crate::world::{Access, Exit, Usage, World, entropy};
 
 pub(crate) fn run(args: &RenderArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
     let request = check(args, world)?;
-    let book = world.book(&args.book, request.mgmt.as_deref());
+    let access = if request.check {
+        Access::Read
+    } else {
+        Access::Write
+    };
+    let book = world.book(&args.book, request.mgmt.as_deref(), access);
     let report = {
         let progress = Progress::start();
         mooring_package::render(&book, &request, &|done, all| progress.tell(done, all))?
@@ -56,7 +61,7 @@ fn check(args: &RenderArgs, world: &World) -> anyhow::Result<Request> {
         new_id: args.new_id,
         deploy_records: args.deploy_records,
         now: world.now,
-        entropy: world.entropy()?,
+        entropy: entropy()?,
     })
 }
 

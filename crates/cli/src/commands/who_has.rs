@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::args::WhoHasArgs;
 use crate::output::{Output, Table, age, rfc3339};
-use crate::world::{Exit, World};
+use crate::world::{Access, Exit, World};
 
 /// A lease as people ask about it: the package by its name.
 #[derive(Serialize)]
@@ -32,7 +32,7 @@ pub(super) struct Held {
 
 pub(crate) fn run(args: &WhoHasArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
     let mgmt = world.mgmt(&args.mgmt)?;
-    let book = world.book(&args.book, mgmt.as_deref());
+    let book = world.book(&args.book, mgmt.as_deref(), Access::Read);
     let filter = Filter {
         addr: Some(args.address),
         ..Filter::default()

@@ -35,7 +35,8 @@ pub(super) fn render_all(findings: &[Finding]) -> String {
         .map(|(number, word)| count(number, word))
         .collect();
     if !said.is_empty() {
-        text += &format!("{}\n", said.join(", "));
+        text += &said.join(", ");
+        text.push('\n');
     }
     text
 }
@@ -127,4 +128,90 @@ fn line_of(place: &Location) -> Option<String> {
         .nth(number)
         .filter(|l| !l.trim().is_empty())
         .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+    use mooring_api::ObjectRef;
+
+    use super::*;
+
+    const TWO_DOCUMENTS: &str = "kind: Interface\nmetadata:\n  name: n2\n---\nkind: Interface\n\
+        metadata:\n  name: n3\nspec:\n  cniType: sriov\n  sriovSpec:\n    pfName: ens9   # typo\n";
+
+    fn finding(file: &str) -> Finding {
+        let object = ObjectRef::new("req.nephio.org/v1alpha1", "Interface", "n3").within("oai-ran");
+        Finding::error(
+            Code::UnknownPhysicalFunction,
+            "edge-cluster-1 has no NIC ens9",
+        )
+        .on(&object)
+        .at("spec.sriovSpec.pfName")
+        .located(file, 11, 13)
+        .help("its SR-IOV NICs are ens4")
+    }
+
+    #[test]
+    fn a_finding_shows_code_sentence_place_line_help_and_where_to_read_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("interfaces.yaml");
+        let file = path.to_str().unwrap();
+        #[expect(clippy::disallowed_methods, reason = "a test makes its own input")]
+        fs::write(&path, TWO_DOCUMENTS).unwrap();
+        let text = render_all(&[finding(file)]).replace(file, "gnb/interfaces.yaml");
+        assert_eq!(
+            strip_str(&text).to_string(),
+            "\
+error[UnknownPhysicalFunction]: edge-cluster-1 has no NIC ens9
+  --> gnb/interfaces.yaml:11:13
+   |
+11 |     pfName: ens9   # typo
+   |             ^^^^^^^^^^^^^
+   |
+   = note: at Interface/n3 in oai-ran, spec.sriovSpec.pfName
+   = help: its SR-IOV NICs are ens4
+   = note: read more: moor explain UnknownPhysicalFunction
+
+1 error
+"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_gone_is_named_without_its_line() {
+        let text = render_all(&[finding("gone/interfaces.yaml")]);
+        let text = strip_str(&text).to_string();
+        assert!(text.contains("gone/interfaces.yaml:11:13"), "{text}");
+        assert!(text.contains("help: its SR-IOV NICs are ens4"), "{text}");
+    }
+
+    #[test]
+    fn where_to_read_more_is_said_once_per_code() {
+        let text = render_all(&[
+            finding("a"),
+            finding("b"),
+            Finding::warning(Code::VfIndexIgnored, "x"),
+        ]);
+        assert_eq!(
+            text.matches("moor explain UnknownPhysicalFunction").count(),
+            1
+        );
+        assert_eq!(text.matches("moor explain VfIndexIgnored").count(), 1);
+        assert!(text.ends_with("2 errors, 1 warning\n"), "{text}");
+    }
+
+    #[test]
+    fn no_findings_say_nothing() {
+        assert_eq!(render_all(&[]), "");
+    }
+
+    #[test]
+    fn a_column_beyond_the_line_or_between_wide_characters_does_not_fail() {
+        assert_eq!(marked("name: n2  ", 7), 6..8);
+        assert_eq!(marked("name: n2", 99), 7..8);
+        assert_eq!(marked("größe: ü", 8), 9..11);
+        assert_eq!(marked("größe: ü", 99), 9..11);
+        assert_eq!(marked("x", 0), 0..1);
+    }
 }

@@ -8,21 +8,36 @@ use std::path::{Path, PathBuf};
 
 use mooring_api::Time;
 use mooring_book::{
-    AuditFilter, Entry, Error, Filter, PackageRecord, Pending, Restored, Store, Txn,
+    AuditFilter, Entry, Error, FileStore, Filter, Options, PackageRecord, Pending, Restored, Store,
+    Txn,
 };
 use mooring_ipam::{Lease, TxnId};
+
+/// What a command does to the book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Changes no byte of it, and creates none.
+    Read,
+    /// Takes and releases.
+    Write,
+}
 
 /// A store that is opened when it is first asked.
 pub(crate) struct Book {
     path: PathBuf,
-    store: OnceCell<Box<dyn Store>>,
+    access: Access,
+    store: OnceCell<FileStore>,
 }
 
 impl Book {
     /// The book in this file.
-    pub(crate) fn at(path: PathBuf) -> Self {
+    pub(crate) fn at(path: PathBuf, access: Access) -> Self {
         let store = OnceCell::new();
-        Self { path, store }
+        Self {
+            path,
+            access,
+            store,
+        }
     }
 
     /// Where it is.
@@ -30,27 +45,22 @@ impl Book {
         &self.path
     }
 
-    /// Whether anything was ever taken. Commands that only read ask this, so that they do not create a book.
+    /// Whether there is one. An absent book reads as an empty one; a person should still be told.
     pub(crate) fn exists(&self) -> bool {
         self.path.exists()
     }
 
-    fn store(&self) -> Result<&dyn Store, Error> {
+    fn store(&self) -> Result<&FileStore, Error> {
         if let Some(store) = self.store.get() {
-            return Ok(store.as_ref());
+            return Ok(store);
         }
-        let opened: Box<dyn Store> = open(&self.path)?;
-        Ok(self.store.get_or_init(|| opened).as_ref())
+        let options = Options::default();
+        let opened = match self.access {
+            Access::Read => FileStore::open_to_read(&self.path, &options)?,
+            Access::Write => FileStore::open(&self.path, &options)?,
+        };
+        Ok(self.store.get_or_init(|| opened))
     }
-}
-
-fn open(path: &Path) -> Result<Box<dyn Store>, Error> {
-    // The file store is being written; until then there is nothing to open.
-    Err(Error::Unusable {
-        path: path.display().to_string(),
-        remedy: "this build has no file store yet",
-        source: "no file store".into(),
-    })
 }
 
 impl Store for Book {

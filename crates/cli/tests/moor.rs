@@ -1,0 +1,58 @@
+//! `moor` as its users meet it: the real program, its streams and its exit codes.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test reports by panicking, and makes its own inputs"
+)]
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "snapbox writes its snapshots so"
+)]
+
+#[path = "moor/book.rs"]
+mod book;
+#[path = "moor/demo.rs"]
+mod demo;
+#[path = "moor/function.rs"]
+mod function;
+#[path = "moor/help.rs"]
+mod help;
+#[path = "moor/render.rs"]
+mod render;
+
+use std::path::{Path, PathBuf};
+
+use snapbox::cmd::Command;
+
+/// The program, in a directory, with nothing of the developer's environment.
+fn moor(dir: &Path) -> Command {
+    Command::new(env!("CARGO_BIN_EXE_moor"))
+        .current_dir(dir)
+        .env_remove("MOOR_BOOK")
+        .env_remove("MOOR_MGMT")
+        .env_remove("XDG_STATE_HOME")
+        .env("HOME", dir)
+        .env("COLUMNS", "100")
+}
+
+/// A copy of `examples/<name>` in a fresh directory.
+fn example(name: &str) -> tempfile::TempDir {
+    mooring_testkit::copy_tree(&examples().join(name))
+}
+
+fn examples() -> PathBuf {
+    mooring_testkit::workspace_root().join("examples")
+}
+
+/// A fresh directory.
+fn fresh() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// What a run wrote to stdout, and how it ended.
+fn stdout(command: Command) -> (String, i32) {
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    (text, output.status.code().unwrap())
+}

@@ -1,0 +1,71 @@
+//! `moor fn NAME`, and the same under a function's own name.
+
+use std::os::unix::fs::symlink;
+
+use snapbox::cmd::Command;
+
+use crate::{fresh, moor};
+
+const LIST: &str = "\
+apiVersion: config.kubernetes.io/v1
+kind: ResourceList
+items:
+- apiVersion: kpt.dev/v1
+  kind: Kptfile
+  metadata:
+    name: gnb
+    annotations:
+      config.kubernetes.io/path: Kptfile
+- apiVersion: req.nephio.org/v1alpha1
+  kind: Interface
+  metadata:
+    name: n2
+    namespace: oai-ran
+    annotations:
+      config.kubernetes.io/path: interface.yaml
+  spec:
+    networkInstance:
+      name: vpc-control
+    cniType: macvlan
+";
+
+#[test]
+fn a_function_answers_with_a_resource_list_and_leaves_no_book_behind() {
+    let dir = fresh();
+    let run = moor(dir.path())
+        .args(["fn", "interface-fn"])
+        .stdin(LIST)
+        .assert()
+        .code(0);
+    let answer = String::from_utf8(run.get_output().stdout.clone()).unwrap();
+    assert!(answer.contains("kind: ResourceList"), "{answer}");
+    assert!(answer.contains("kind: IPClaim"), "{answer}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_link_named_after_a_function_is_that_function() {
+    let dir = fresh();
+    let link = dir.path().join("interface-fn");
+    symlink(env!("CARGO_BIN_EXE_moor"), &link).unwrap();
+    let by_link = Command::new(&link).stdin(LIST).assert().code(0);
+    let by_name = moor(dir.path())
+        .args(["fn", "interface-fn"])
+        .stdin(LIST)
+        .assert()
+        .code(0);
+    assert_eq!(by_link.get_output().stdout, by_name.get_output().stdout);
+}
+
+#[test]
+fn an_unknown_function_is_a_finding_on_stderr_and_exit_code_1() {
+    let dir = fresh();
+    let run = moor(dir.path())
+        .args(["fn", "coffee-fn"])
+        .stdin(LIST)
+        .assert()
+        .code(1);
+    let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(said.contains("error[UnknownFunction]"), "{said}");
+    assert!(said.contains("moor explain UnknownFunction"), "{said}");
+}
