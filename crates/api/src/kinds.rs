@@ -6,6 +6,10 @@
 //! Easy to get wrong: `NetworkInstance` exists twice, as an index of addresses
 //! (`nephio::ipam::NetworkInstance`) and as the seed's list of members
 //! (`nephio::infra::NetworkInstance`). The group decides, never the kind alone.
+#![allow(
+    clippy::duplicated_attributes,
+    reason = "every printcolumn of a kind has a type_, and the lint takes them for one"
+)]
 
 mod check;
 mod condition;

@@ -13,7 +13,7 @@ use super::schema::finish;
 pub struct Kind {
     group: &'static str,
     version: &'static str,
-    kind: &'static str,
+    name: &'static str,
     plural: &'static str,
     derive: fn() -> CustomResourceDefinition,
     crd: OnceLock<Value>,
@@ -33,7 +33,7 @@ impl Kind {
         Self {
             group: keep(resource.group),
             version: keep(resource.version),
-            kind: keep(resource.kind),
+            name: keep(resource.kind),
             plural: keep(resource.plural),
             derive: T::crd,
             crd: OnceLock::new(),
@@ -53,7 +53,7 @@ impl Kind {
 
     /// Kind.
     pub fn kind(&self) -> &'static str {
-        self.kind
+        self.name
     }
 
     /// Plural, as in URLs and file names.
@@ -133,6 +133,6 @@ pub fn find(api_version: &str, kind: &str) -> Option<&'static Kind> {
         "ipam.nephio.org" => "ipam.resource.nephio.org",
         other => other,
     };
-    let known = |k: &&Kind| k.kind == kind && k.group == group && k.version == version;
+    let known = |k: &&Kind| k.name == kind && k.group == group && k.version == version;
     all().iter().find(known)
 }

@@ -123,8 +123,8 @@ fn the_manifests_of_the_oracles_pass_and_can_be_read() {
     let mut warned = BTreeSet::new();
     for file in found {
         let name = file.strip_prefix(&oracles).unwrap().display().to_string();
-        let yaml = name.ends_with(".yaml") || name.ends_with("Kptfile");
-        if !yaml {
+        let yaml = file.extension().is_some_and(|e| e == "yaml");
+        if !yaml && !name.ends_with("Kptfile") {
             continue;
         }
         let Ok(documents) = documents(&fs::read_to_string(&file).unwrap()) else {

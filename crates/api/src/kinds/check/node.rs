@@ -57,6 +57,8 @@ pub(crate) struct Node {
     pub(super) selector: bool,
     pub(super) default: Option<Value>,
     pub(super) rules: Vec<CompilationResult>,
+    /// A rule of the object that has this field reads it. Only such fields are handed to CEL.
+    pub(super) ruled: bool,
 }
 
 impl Node {
@@ -87,12 +89,17 @@ impl Node {
             Some("boolean") => Type::Boolean,
             _ => Type::Any,
         };
+        let rules = own_rules(schema);
         let fields: BTreeMap<_, _> = schema
             .get("properties")
             .and_then(Value::as_object)
             .into_iter()
             .flatten()
-            .map(|(name, child)| (name.clone(), Self::of(child)))
+            .map(|(name, child)| {
+                let ruled = rules.iter().any(|r| reads(&r.rule.rule, name));
+                let child = Self::of(child);
+                (name.clone(), Self { ruled, ..child })
+            })
             .collect();
         let child = |key: &str| {
             let child = schema.get(key).filter(|c| c.is_object());
@@ -119,7 +126,8 @@ impl Node {
             selector: open && fields.contains_key("matchLabels"),
             open,
             default: schema.get("default").cloned(),
-            rules: own_rules(schema),
+            rules,
+            ruled: false,
             fields,
         }
     }
@@ -145,6 +153,12 @@ impl Node {
         }
         None
     }
+}
+
+/// Whether a rule may read that field of `self`: it is named, or `self` is used as a whole.
+fn reads(rule: &str, field: &str) -> bool {
+    let mut uses = rule.match_indices("elf").map(|(at, _)| &rule[at + 3..]);
+    uses.any(|rest| !rest.starts_with('.') || rest[1..].starts_with(field))
 }
 
 /// The rules of this node alone; a copy without children keeps the compiler from visiting them again.

@@ -13,6 +13,8 @@ use serde_json::Value;
 
 use super::node::Node;
 
+type Fields = serde_json::Map<String, Value>;
+
 thread_local! {
     /// The functions of Kubernetes, registered once per thread.
     static FUNCTIONS: Context<'static> = Context::default().with_all();
@@ -23,9 +25,9 @@ thread_local! {
 pub(super) fn broken(node: &Node, value: &Value, old: Option<&Value>) -> Vec<(String, String)> {
     FUNCTIONS.with(|functions| {
         let mut context = functions.new_inner_scope();
-        context.add_variable_from_value("self", convert(node, value));
+        context.add_variable_from_value("self", subject(node, value));
         if let Some(old) = old {
-            context.add_variable_from_value("oldSelf", convert(node, old));
+            context.add_variable_from_value("oldSelf", subject(node, old));
         }
         let mut broken = Vec::new();
         for compiled in &node.rules {
@@ -46,6 +48,35 @@ pub(super) fn broken(node: &Node, value: &Value, old: Option<&Value>) -> Vec<(St
     })
 }
 
+/// `self`: of an object only what its rules read, since a render checks ten thousand.
+fn subject(node: &Node, value: &Value) -> Cel {
+    let Value::Object(map) = value else {
+        return convert(node, value);
+    };
+    entries(node, map, |child| child.ruled)
+}
+
+fn entries(node: &Node, map: &Fields, wanted: impl Fn(&Node) -> bool) -> Cel {
+    let key = |name: &String| Key::String(Arc::new(name.clone()));
+    let mut converted = HashMap::new();
+    for (name, value) in map.iter().filter(|(_, v)| !v.is_null()) {
+        let child = node.fields.get(name).or(node.others.as_deref());
+        let child = child.unwrap_or(node);
+        if wanted(child) {
+            converted.insert(key(name), convert(child, value));
+        }
+    }
+    for (name, field) in &node.fields {
+        if let Some(default) = &field.default
+            && !map.contains_key(name)
+        {
+            converted.insert(key(name), convert(field, default));
+        }
+    }
+    let map = Arc::new(converted);
+    Cel::Map(Map { map })
+}
+
 fn convert(node: &Node, value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
@@ -59,24 +90,6 @@ fn convert(node: &Node, value: &Value) -> Cel {
             let child = node.items.as_deref().unwrap_or(node);
             Cel::List(Arc::new(items.iter().map(|i| convert(child, i)).collect()))
         }
-        Value::Object(map) => {
-            let key = |name: &String| Key::String(Arc::new(name.clone()));
-            let child = |name: &String| node.fields.get(name).or(node.others.as_deref());
-            let mut converted: HashMap<Key, Cel> = map
-                .iter()
-                .filter(|(_, v)| !v.is_null())
-                .map(|(name, v)| (key(name), convert(child(name).unwrap_or(node), v)))
-                .collect();
-            for (name, field) in &node.fields {
-                if let Some(default) = &field.default
-                    && !map.contains_key(name)
-                {
-                    converted.insert(key(name), convert(field, default));
-                }
-            }
-            Cel::Map(Map {
-                map: Arc::new(converted),
-            })
-        }
+        Value::Object(map) => entries(node, map, |_| true),
     }
 }
