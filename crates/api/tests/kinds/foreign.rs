@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::documents;
 
-fn files(dir: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = fs::read_dir(dir)
         .unwrap()
         .map(|e| e.unwrap().path())

@@ -9,6 +9,7 @@
 mod foreign;
 mod refusals;
 mod rules;
+mod seeds;
 mod structural;
 
 use serde_json::Value;

@@ -1,5 +1,8 @@
 //! `ipam.resource.nephio.org/v1alpha1`: instances, prefixes, claims, allocations. The older group
-//! `ipam.nephio.org` is read as the same kinds; an object keeps the group it was written with.
+//! `ipam.nephio.org` is read as the same kinds.
+//!
+//! Easy to get wrong: a struct does not remember which of the two groups it was read from, and is
+//! written with the first. Whoever makes an object beside a claim takes the group from the document.
 
 mod ip_allocation;
 mod ip_claim;
