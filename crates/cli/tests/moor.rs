@@ -1,7 +1,6 @@
 //! `moor` as its users meet it: the real program, its streams and its exit codes.
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     clippy::disallowed_methods,
     reason = "a test reports by panicking, and makes its own inputs"
 )]

@@ -48,6 +48,7 @@ pub(crate) fn run(args: &WhoHasArgs, world: &World, output: &mut Output) -> anyh
     };
     let held: Vec<Held> = leases
         .iter()
+        .filter(|lease| !has_rested(lease, world.now))
         .map(|lease| describe(lease, &packages, world.now))
         .collect();
     output.show(args.format.format, &held, |held| table(held))?;
@@ -55,6 +56,11 @@ pub(crate) fn run(args: &WhoHasArgs, world: &World, output: &mut Output) -> anyh
         output.say(&format!("nobody has {}", args.address));
     }
     Ok(Exit::Done)
+}
+
+/// The book keeps a released lease until somebody else takes the address; nobody has it any more.
+fn has_rested(lease: &Lease, now: Time) -> bool {
+    matches!(lease.state, State::Cooling { until } if until <= now)
 }
 
 /// The lease in words.
@@ -65,7 +71,6 @@ pub(super) fn describe(lease: &Lease, packages: &[PackageRecord], now: Time) -> 
     let state = match lease.state {
         State::Held => "held".to_owned(),
         State::Reserved { until, .. } => format!("reserved until {}", rfc3339(until)),
-        State::Cooling { until } if until <= now => "free".to_owned(),
         State::Cooling { until } => format!("cooling until {}", rfc3339(until)),
     };
     Held {

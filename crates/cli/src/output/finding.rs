@@ -19,6 +19,11 @@ pub(super) fn render_all(findings: &[Finding]) -> String {
     let mut explained = BTreeSet::new();
     let mut text = String::new();
     for finding in findings {
+        if finding.severity == Severity::Info {
+            text += &render_remark(finding);
+            text += "\n";
+            continue;
+        }
         let line = finding.location.as_ref().and_then(line_of);
         text += &render(finding, line.as_deref(), explained.insert(finding.code));
         text += "\n\n";
@@ -55,6 +60,15 @@ pub(super) fn render_plain(code: Option<&str>, message: &str, help: &str) -> Str
         group = group.element(Level::NOTE.message(format!("read more: moor explain {code}")));
     }
     Renderer::styled().render(&[group]) + "\n"
+}
+
+/// A remark is one line: it asks for nothing.
+fn render_remark(finding: &Finding) -> String {
+    let place = finding.location.as_ref();
+    let place = place.map(|p| format!("{}:{}: ", p.file, p.line));
+    let message = place.unwrap_or_default() + &finding.message;
+    let title = Level::INFO.primary_title(message).id(finding.code.as_str());
+    Renderer::styled().render(&[Group::with_title(title)])
 }
 
 fn render(finding: &Finding, line: Option<&str>, first_of_code: bool) -> String {
@@ -199,6 +213,20 @@ error[UnknownPhysicalFunction]: edge-cluster-1 has no NIC ens9
         );
         assert_eq!(text.matches("moor explain VfIndexIgnored").count(), 1);
         assert!(text.ends_with("2 errors, 1 warning\n"), "{text}");
+    }
+
+    #[test]
+    fn a_remark_is_one_line() {
+        let remark = Finding::info(Code::RecreateSet, "strategy set to Recreate").located(
+            "gnb/d.yaml",
+            6,
+            1,
+        );
+        let text = render_all(&[remark]);
+        assert_eq!(
+            strip_str(&text).to_string(),
+            "info[RecreateSet]: gnb/d.yaml:6: strategy set to Recreate\n1 remark\n"
+        );
     }
 
     #[test]

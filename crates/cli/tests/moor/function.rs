@@ -16,6 +16,16 @@ items:
     name: gnb
     annotations:
       config.kubernetes.io/path: Kptfile
+- apiVersion: infra.nephio.org/v1alpha1
+  kind: WorkloadCluster
+  metadata:
+    name: edge-cluster-1
+    annotations:
+      config.kubernetes.io/path: cluster.yaml
+  spec:
+    clusterName: edge-cluster-1
+    cnis: [macvlan]
+    masterInterface: ens3
 - apiVersion: req.nephio.org/v1alpha1
   kind: Interface
   metadata:

@@ -148,3 +148,25 @@ fn a_reader_that_stops_reading_is_not_a_failure() {
         (Some(0), "")
     );
 }
+
+#[test]
+fn a_full_disk_behind_stdout_is_a_failure() {
+    let dir = fresh();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_moor"))
+        .args(["completions", "bash"])
+        .current_dir(dir.path())
+        .stdout(
+            std::fs::OpenOptions::new()
+                .write(true)
+                .open("/dev/full")
+                .unwrap(),
+        )
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.starts_with("error: cannot write to stdout: "),
+        "{said}"
+    );
+}

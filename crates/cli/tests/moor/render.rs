@@ -60,7 +60,7 @@ fn an_error_points_at_the_line_and_nothing_is_written() {
         .unwrap()
         .replace("pfName: ens4", "pfName: ens9");
     fs::write(&file, text).unwrap();
-    let before = hash_tree(dir.path());
+    let before = hash_tree(&dir.path().join("edge-gnb"));
     let run = moor(dir.path()).args(EDGE).assert().code(1);
     let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
     assert!(said.contains("error[UnknownPhysicalFunction]"), "{said}");
@@ -72,7 +72,9 @@ fn an_error_points_at_the_line_and_nothing_is_written() {
         "{said}"
     );
     assert!(said.trim_end().ends_with("nothing was written"), "{said}");
-    assert_eq!(hash_tree(dir.path()), before);
+    assert_eq!(hash_tree(&dir.path().join("edge-gnb")), before);
+    let (held, _) = stdout(moor(dir.path()).args(["who-has", "10.1.2.20", "--mgmt", "mgmt"]));
+    assert_eq!(held, "");
 }
 
 #[test]
