@@ -102,7 +102,7 @@ impl Hand {
 
     /// One entry of a map at this column, without the indentation in front of it.
     pub(crate) fn entry(&self, out: &mut String, key: &str, value: &Value, column: usize) {
-        plain_or_quoted(out, key, true);
+        plain_or_quoted(out, key);
         out.push(':');
         self.slot(out, value, Some(column), false);
     }
@@ -161,7 +161,7 @@ impl Hand {
 /// A scalar or an empty collection on one line.
 fn inline(out: &mut String, value: &Value) {
     match value {
-        Value::String(text) => plain_or_quoted(out, text, false),
+        Value::String(text) => plain_or_quoted(out, text),
         Value::Object(_) => out.push_str("{}"),
         Value::Array(_) => out.push_str("[]"),
         other => flow(out, other, false),

@@ -128,7 +128,12 @@ impl<'a, 's> Writer<'a, 's> {
         Self {
             source,
             tree,
-            hand: hand_of(tree, eol),
+            hand: Hand {
+                // Even a literal in the middle may come to stand last, when what follows is removed.
+                literals: source.text.ends_with(['\n', '\r'])
+                    || document.parsed.region.end < source.text.len(),
+                ..hand_of(tree, eol)
+            },
             json,
             anchored: BTreeMap::new(),
             splices,
@@ -169,10 +174,8 @@ impl<'a, 's> Writer<'a, 's> {
             }
             _ => false,
         };
-        if kept || self.replace(node, new, slot) {
-            if node.anchor.is_some() {
-                self.anchored.insert(id, new);
-            }
+        if (kept || self.replace(node, new, slot)) && node.anchor.is_some() {
+            self.anchored.insert(id, new);
         }
     }
 
@@ -209,7 +212,7 @@ impl<'a, 's> Writer<'a, 's> {
         if self.json {
             emit_flow(&mut text, new, true);
         } else {
-            let literals = behind == node.end && behind < self.source.text.len();
+            let literals = self.hand.literals && behind == node.end;
             Hand {
                 literals,
                 ..self.hand
@@ -228,12 +231,13 @@ impl<'a, 's> Writer<'a, 's> {
         in_list: bool,
     ) -> bool {
         let behind = self.source.eol(node.end);
-        let hand = Hand {
-            literals: behind < self.source.text.len(),
-            ..self.hand
-        };
         let mut text = String::new();
-        hand.slot(&mut text, new, Some(column), in_list);
+        if stays_in_brackets(node, new) {
+            text.push(' ');
+            emit_flow(&mut text, new, self.json);
+        } else {
+            self.hand.slot(&mut text, new, Some(column), in_list);
+        }
         let split = text.find(['\r', '\n']).unwrap_or(text.len());
         let body = text.split_off(split);
         let keeps_anchor = node.anchor.is_some() && node.tag.is_none() && body.is_empty();
@@ -285,13 +289,26 @@ impl<'a, 's> Writer<'a, 's> {
             self.splices.delete(first - line_break..eol);
         }
     }
+}
 
-    /// Whether lines that are inserted here may hold literal blocks.
-    fn hand_at(&self, eol: usize) -> Hand {
-        Hand {
-            literals: eol < self.source.text.len(),
-            ..self.hand
-        }
+/// Whether a collection that was written in brackets is still one of the same kind.
+fn stays_in_brackets(node: &Node, new: &Value) -> bool {
+    match (&node.kind, new) {
+        (
+            Kind::Map {
+                form: Form::Flow,
+                entries,
+            },
+            Value::Object(new),
+        ) => !entries.is_empty() && !new.is_empty(),
+        (
+            Kind::Seq {
+                form: Form::Flow,
+                items,
+            },
+            Value::Array(new),
+        ) => !items.is_empty() && !new.is_empty(),
+        _ => false,
     }
 }
 

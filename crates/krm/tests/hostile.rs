@@ -1,5 +1,14 @@
 //! Input that wants to hurt: bombs, depth, size, broken text with the right line.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "a test reports by panicking and printing"
+)]
+
 use mooring_krm::{File, MAX_BYTES, ParseError, ParseErrorKind};
 
 fn refused(text: &str) -> ParseError {

@@ -1,5 +1,14 @@
 //! What texts mean, one row per form of YAML that people write.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "a test reports by panicking and printing"
+)]
+
 use mooring_krm::File;
 use serde_json::{Value, json};
 

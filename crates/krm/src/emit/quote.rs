@@ -7,12 +7,10 @@
 use crate::scalar;
 
 /// A text outside brackets.
-pub(crate) fn plain_or_quoted(out: &mut String, text: &str, key: bool) {
-    if is_special(text) {
+pub(crate) fn plain_or_quoted(out: &mut String, text: &str) {
+    if is_special(text) || text.chars().any(needs_escape) {
         double_quoted(out, text);
-    } else if text.chars().any(needs_escape) {
-        double_quoted(out, text);
-    } else if stands_bare(text) && !(key && text == "<<") {
+    } else if stands_bare(text) {
         out.push_str(text);
     } else {
         single_quoted(out, text);

@@ -62,11 +62,11 @@ impl Pattern {
     }
 }
 
-/// `*` within a name, `**` over names. Remembers the last star only, so the time is bounded by
-/// pattern times text.
+/// `*` within a name, `**` over names. Remembers the last star of each kind only, so the time is bounded.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    let (mut star, mut double): (Option<(usize, usize)>, Option<(usize, usize)>) = (None, None);
+    let mut star: Option<(usize, usize)> = None;
+    let mut double: Option<(usize, usize)> = None;
     loop {
         if t == text.len() && p == pattern.len() {
             return true;

@@ -270,7 +270,7 @@ impl Reader<'_> {
                     match self.byte(end) {
                         Some(b'\\') if quote == b'"' => end += 2,
                         Some(b'\'') if quote == b'\'' && self.byte(end + 1) == Some(b'\'') => {
-                            end += 2
+                            end += 2;
                         }
                         Some(b) if b == quote => break end + 1,
                         Some(b) if !is_break(b) => end += 1,

@@ -63,17 +63,14 @@ impl<'a> Writer<'a, '_> {
                     before = Some(*o);
                 }
                 Op::Remove { .. } => {}
-                Op::Insert { new: n } => match before {
-                    Some(o) => {
-                        let hand = self.hand_at(self.source.eol(spans[o].1));
-                        hand.line(&mut pending, column);
-                        hand.item(&mut pending, &new[*n], column);
-                    }
-                    None => {
-                        self.hand.item(&mut pending, &new[*n], column);
-                        self.hand.line(&mut pending, column);
-                    }
-                },
+                Op::Insert { new: n } if before.is_some() => {
+                    self.hand.line(&mut pending, column);
+                    self.hand.item(&mut pending, &new[*n], column);
+                }
+                Op::Insert { new: n } => {
+                    self.hand.item(&mut pending, &new[*n], column);
+                    self.hand.line(&mut pending, column);
+                }
             }
         }
         self.flush(

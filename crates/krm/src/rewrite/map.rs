@@ -85,7 +85,7 @@ impl<'a> Writer<'a, '_> {
         if let Form::Block { column } = form {
             self.remove_lines(node.start, &spans, &stays);
             let at = self.source.eol(spans[last].1);
-            let hand = self.hand_at(at);
+            let hand = self.hand;
             let mut text = String::new();
             for (key, value) in added {
                 hand.line(&mut text, column);
