@@ -49,7 +49,7 @@ pub(crate) struct FileKeep {
 impl FileKeep {
     /// Checks the schema, and writes it into a database that has nothing in it yet.
     pub(super) fn new(path: PathBuf, source: Source) -> Result<Self, Error> {
-        let keep = Self { path, source };
+        let mut keep = Self { path, source };
         let empty = keep.read(true, |txn| {
             if txn.list_tables()?.next().is_none() {
                 return Ok(true);
@@ -76,14 +76,10 @@ impl FileKeep {
                 Ok(txn.commit()?)
             })?;
         }
-        Ok(if empty && !keep.is_writable() {
-            Self {
-                source: Source::Absent,
-                ..keep
-            }
-        } else {
-            keep
-        })
+        if empty && !keep.is_writable() {
+            keep.source = Source::Absent;
+        }
+        Ok(keep)
     }
 
     fn database(&self) -> Result<&Database, Cause> {
@@ -107,6 +103,19 @@ impl FileKeep {
 
     fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Cause>) -> Result<T, Error> {
         guarded(work).map_err(|source| unusable(&self.path, source))
+    }
+}
+
+impl Drop for FileKeep {
+    fn drop(&mut self) {
+        // Closing writes too, and what it writes depends on what was read.
+        let source = std::mem::replace(&mut self.source, Source::Absent);
+        let closed = guarded(|| {
+            drop(source);
+            Ok(())
+        });
+        // Nobody is left to tell; everything that was acknowledged is durable without a clean close.
+        drop(closed);
     }
 }
 

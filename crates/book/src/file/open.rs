@@ -37,8 +37,8 @@ pub(super) fn for_writing(path: &Path, options: &Options) -> Result<FileKeep, Er
     }
     // `create` also serves an empty file, such as `mktemp` makes.
     let db = patiently(path, options, || builder().create(path))?;
-    let _named = HolderFile::write(path, options.who.as_deref());
-    FileKeep::new(path.to_owned(), Source::Write { _named, db })
+    let named = HolderFile::write(path, options.who.as_deref());
+    FileKeep::new(path.to_owned(), Source::Write { _named: named, db })
 }
 
 /// Opens without changing a byte. A missing or empty file is an empty book.

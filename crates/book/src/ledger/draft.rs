@@ -86,23 +86,44 @@ impl<K: Keep> Inner<K> {
         let Some(draft) = self.draft.take() else {
             return;
         };
+        let mut before = Vec::new();
         for take in draft.takes.into_values() {
-            self.undo_take(draft.id, take);
+            before.extend(self.remove_take(draft.id, take));
+        }
+        // Only when all takes are gone: two of them may stand where one cooling range was.
+        for lease in before {
+            if let Some(table) = self.tables.get_mut(&lease.instance) {
+                put(table, lease);
+            }
         }
     }
 
-    /// Puts back what stood before. The instance is loaded, or there would be no take.
+    /// Takes a take out of its table; gives what stood there before.
+    fn remove_take(&mut self, id: TxnId, take: Take) -> Vec<Lease> {
+        match self.tables.get_mut(&take.instance) {
+            Some(table)
+                if table
+                    .get(&take.thing)
+                    .is_some_and(|l| is_reserved_by(&l, id)) =>
+            {
+                table.remove(&take.thing);
+                take.before
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Undoes one take. Where another one of the draft stands in the way, that one puts back the rest.
     fn undo_take(&mut self, id: TxnId, take: Take) {
-        let Some(table) = self.tables.get_mut(&take.instance) else {
-            return;
-        };
-        if table
-            .get(&take.thing)
-            .is_some_and(|l| is_reserved_by(&l, id))
-        {
-            table.remove(&take.thing);
-            for before in take.before {
-                put(table, before);
+        for lease in self.remove_take(id, take) {
+            let Some(table) = self.tables.get_mut(&lease.instance) else {
+                continue;
+            };
+            if let Err(other) = table.insert(lease.clone()) {
+                let key = (lease.instance.clone(), other.thing);
+                if let Some(other) = self.draft().takes.get_mut(&key) {
+                    other.before.push(lease);
+                }
             }
         }
     }
@@ -122,7 +143,7 @@ impl<K: Keep> Inner<K> {
         let table = self.table(instance)?;
         let mut before = match make_room(table, &thing, subnet, holder, now) {
             Ok(evicted) => evicted,
-            Err(other) => return Ok(Outcome::Lost(other)),
+            Err(other) => return Ok(Outcome::Lost(*other)),
         };
         let own = table.get(&thing);
         let mut won = Lease {

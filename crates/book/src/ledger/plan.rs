@@ -199,7 +199,7 @@ impl<K: Keep> Inner<K> {
             close: vec![open.id],
             ..Change::default()
         };
-        let mut others = Others::of(&self.open, open.id);
+        let (mut others, mut before) = (Others::of(&self.open, open.id), Vec::new());
         for take in &open.takes {
             let Some(lease) = self.lease_of(&take.instance, &take.thing, &take.holder)? else {
                 continue;
@@ -221,19 +221,43 @@ impl<K: Keep> Inner<K> {
                 change.put.push(inherited);
                 continue;
             }
-            let table = self.table(&take.instance)?;
-            table.remove(&take.thing);
-            for before in take.before.iter().filter(|l| !is_reserved(l)) {
-                let blocker = table.blocker(&before.thing, before.subnet, &before.holder);
-                if blocker.is_none() {
-                    change.put.push(before.clone());
-                }
-            }
-            put(table, lease.clone());
+            before.extend(take.before.iter().filter(|l| !is_reserved(l)).cloned());
             change.drop.push(lease);
         }
+        change.put.extend(self.that_fit(before, &change.drop));
         change.open = others.into_changed();
         Ok(change)
+    }
+
+    /// Which leases could be put back if others were gone. Two takes may have stood where one cooling range was,
+    /// so this is asked for all of them together; and by now somebody else may have a part of it.
+    fn that_fit(&mut self, wanted: Vec<Lease>, gone: &[Lease]) -> Vec<Lease> {
+        let mut removed = Vec::new();
+        for lease in gone {
+            removed.extend(
+                self.tables
+                    .get_mut(&lease.instance)
+                    .map(|t| t.remove(&lease.thing)),
+            );
+        }
+        let mut fitting = Vec::new();
+        for lease in wanted {
+            let table = self.tables.get_mut(&lease.instance);
+            if table.is_some_and(|t| t.insert(lease.clone()).is_ok()) {
+                fitting.push(lease);
+            }
+        }
+        for lease in &fitting {
+            if let Some(table) = self.tables.get_mut(&lease.instance) {
+                table.remove(&lease.thing);
+            }
+        }
+        for lease in removed.into_iter().flatten() {
+            if let Some(table) = self.tables.get_mut(&lease.instance) {
+                put(table, lease);
+            }
+        }
+        fitting
     }
 
     /// Leases put back as they are. The tables change at once, so that leases meet the ones before them too.
@@ -253,7 +277,7 @@ impl<K: Keep> Inner<K> {
             match make_room(table, &lease.thing, lease.subnet, &lease.holder, now) {
                 Err(has) => restored.conflicts.push(Conflict {
                     wanted: wanted.clone(),
-                    has,
+                    has: *has,
                 }),
                 Ok(evicted) => {
                     change.drop.extend(evicted);

@@ -25,7 +25,7 @@ pub(super) fn make_room(
     subnet: Option<Cidr>,
     holder: &Holder,
     now: Time,
-) -> Result<Vec<Lease>, Lease> {
+) -> Result<Vec<Lease>, Box<Lease>> {
     let mut evicted = Vec::new();
     while let Some(other) = table.blocker(thing, subnet, holder) {
         let gives_way = match other.state {
@@ -36,7 +36,7 @@ pub(super) fn make_room(
             for lease in evicted {
                 put(table, lease);
             }
-            return Err(other);
+            return Err(Box::new(other));
         }
         evicted.extend(table.remove(&other.thing));
     }

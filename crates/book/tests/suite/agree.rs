@@ -337,7 +337,7 @@ fn act_on(txn: &mut dyn Txn, act: &Act, counts: &mut Counts) -> Option<Outcome> 
             let (candidate, holder) = (candidate(THINGS[*t]), who(*h));
             let mut before = None;
             txn.with_table(&instance(), &mut |table| {
-                before = table.get(&candidate.thing)
+                before = table.get(&candidate.thing);
             })
             .unwrap();
             let own = before.as_ref().is_some_and(|l| l.holder == holder);

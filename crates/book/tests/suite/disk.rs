@@ -93,7 +93,8 @@ impl StorageBackend for Disk {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut tape = self.0.lock().unwrap();
-        tape.synced = tape.bytes.clone();
+        let Tape { bytes, synced, .. } = &mut *tape;
+        synced.clone_from(bytes);
         Self::log(&mut tape, Op::Sync);
         Ok(())
     }

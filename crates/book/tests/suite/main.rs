@@ -1,6 +1,13 @@
 //! What every store of this room promises, and what the file store promises about crashes and processes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "test code: it reports by panicking"
+)]
 
 mod agree;
+mod allocating;
 mod contract;
 mod crash;
 mod disk;
