@@ -21,6 +21,9 @@ use crate::args::{BookArg, BookCommand, Cli, Command, FunctionArgs, PoolCommand}
 use crate::output::Output;
 use crate::world::{Exit, World};
 
+/// The one function whose well-known name does not end in `-fn`.
+const INJECTOR: &str = "workload-cluster-injector";
+
 fn main() -> ExitCode {
     let world = World::observe();
     let mut output = Output::standard();
@@ -39,7 +42,8 @@ fn parse() -> Result<Cli, clap::Error> {
     let name = std::path::Path::new(&called)
         .file_stem()
         .unwrap_or_default();
-    let Some(name) = name.to_str().filter(|name| name.ends_with("-fn")) else {
+    let is_function = |name: &&str| name.ends_with("-fn") || *name == INJECTOR;
+    let Some(name) = name.to_str().filter(is_function) else {
         return Cli::try_parse();
     };
     let book = BookArg { book: None };

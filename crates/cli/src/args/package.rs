@@ -76,7 +76,7 @@ pub(crate) enum DialectArg {
     moor fn interface-fn < resourcelist.yaml\n  \
     kpt fn eval gnb --exec 'moor fn nad-fn'")]
 pub(crate) struct FunctionArgs {
-    /// The function: inject-fn, interface-fn, ipam-fn, vlan-fn, nad-fn, attach-fn, gates-fn
+    /// The function: workload-cluster-injector, interface-fn, ipam-fn, vlan-fn, nad-fn, attach-fn
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) book: BookArg,
