@@ -29,6 +29,10 @@ use crate::{
 
 /// What a claim comes to.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one is made per claim and taken apart at once; a box would cost more than the copy"
+)]
 pub enum Decision<'a> {
     /// The holder has it already (held, reserved or cooling): this and nothing else. Subnet and gateway
     /// are those of the prefix today, which may differ from what the table has; state and time are the
@@ -204,19 +208,18 @@ fn keep(
         Some(thing) => lease.thing == thing,
         None => fits(claim.want, &lease.thing),
     });
-    fitting
-        .filter_map(|lease| {
-            let prefix = around(prefixes, &lease.thing)?;
-            let Candidate {
-                subnet, gateway, ..
-            } = candidate(prefix, claim, lease.thing);
-            Some(Lease {
-                subnet,
-                gateway,
-                ..lease
-            })
+    let mut still_there = fitting.filter_map(|lease| {
+        let prefix = around(prefixes, &lease.thing)?;
+        let Candidate {
+            subnet, gateway, ..
+        } = candidate(prefix, claim, lease.thing);
+        Some(Lease {
+            subnet,
+            gateway,
+            ..lease
         })
-        .next()
+    });
+    still_there.next()
 }
 
 /// The prefix that holds all of a thing.

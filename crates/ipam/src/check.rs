@@ -103,10 +103,10 @@ impl Pools {
             let same_place = outer.origin == inner.origin && outer.field == inner.field;
             return same_place || (aggregate && outer.kind != inner.kind);
         }
-        match (outer.kind, inner.kind) {
-            (Kind::Aggregate, _) | (Kind::Pool, Kind::Pool) => true,
-            _ => false,
-        }
+        matches!(
+            (outer.kind, inner.kind),
+            (Kind::Aggregate, _) | (Kind::Pool, Kind::Pool)
+        )
     }
 
     fn outside_instance(&self, prefix: &Prefix) -> Option<Finding> {
@@ -192,3 +192,6 @@ fn inner(prefix: &Prefix) -> Vec<Finding> {
     }
     findings
 }
+
+#[cfg(test)]
+mod tests;

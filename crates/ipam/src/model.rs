@@ -178,7 +178,7 @@ fn run(
                             }
                             naive.insert(lease);
                             count(if answer.kept { "kept" } else { "won" });
-                            count(naive.note(&pools, claim, candidate));
+                            count(Naive::note(&pools, claim, candidate));
                             break;
                         }
                         (Err(_), Some(_)) if *from_stale => count("conflict"),

@@ -204,7 +204,7 @@ impl Refusal {
 }
 
 /// How a person says what is wanted.
-fn wanted(want: &Want) -> String {
+fn wanted(want: Want) -> String {
     match want {
         Want::Address => "an address".to_owned(),
         Want::Block { len } => format!("a /{len}"),
@@ -272,7 +272,7 @@ impl fmt::Display for Refusal {
                 more,
             } => {
                 let kind = kind.as_str();
-                let want = wanted(want);
+                let want = wanted(*want);
                 write!(f, "no prefix of {instance} can give {want} for kind {kind}")?;
                 let mut lead = ": ";
                 for p in prefixes {
@@ -288,7 +288,7 @@ impl fmt::Display for Refusal {
                 prefixes,
                 more,
             } => {
-                write!(f, "{instance} has no room for {}", wanted(want))?;
+                write!(f, "{instance} has no room for {}", wanted(*want))?;
                 let mut lead = ": ";
                 for p in prefixes {
                     write!(f, "{lead}{p}")?;

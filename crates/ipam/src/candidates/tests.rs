@@ -715,6 +715,7 @@ fn owners_stay_within_their_budget() {
     for i in 0..count {
         table.remove(&Thing::Addr(IpAddr::from((0x0a00_0000 + i).to_be_bytes())));
     }
+    let full = table.heap_bytes().owners;
     let lease = Lease {
         instance: instance(),
         thing: Thing::Vlan(VlanId::MAX),
@@ -725,6 +726,54 @@ fn owners_stay_within_their_budget() {
         since: T0,
     };
     table.insert(lease.clone()).unwrap();
+    let names = count as usize * "Deployment/upf-000000".len();
+    let left = table.heap_bytes().owners;
+    assert!(left + names < full, "{left} of {full} bytes are left");
     assert_eq!(table.held_by(&lease.holder), [lease]);
     assert_eq!(table.check(), Vec::<String>::new());
+}
+
+#[test]
+fn a_whole_prefix_that_somebody_has_gives_nobody_else_an_address() {
+    let net = cidr("10.0.0.0/24");
+    let whole = Candidate {
+        thing: Thing::Block(net),
+        subnet: Some(net),
+        gateway: None,
+    };
+    let inside = |subnet: &str| Candidate {
+        thing: Thing::Addr(addr("10.0.0.9")),
+        subnet: Some(cidr(subnet)),
+        gateway: None,
+    };
+    let (owner, other) = (claim("owner", ""), claim("other", ""));
+    for (block_from, addr_from, fits) in [
+        // The whole of the prefix is one holder's, so an address out of it is in the way.
+        ("10.0.0.0/24", "10.0.0.0/24", false),
+        // The block was cut from something wider to be that very subnet.
+        ("10.0.0.0/16", "10.0.0.0/24", true),
+        ("10.0.0.0/16", "10.0.0.0/25", true),
+        // The address comes out of what the block was cut from.
+        ("10.0.0.0/16", "10.0.0.0/16", false),
+    ] {
+        let block = Candidate {
+            subnet: Some(cidr(block_from)),
+            ..whole
+        };
+        for block_first in [true, false] {
+            let mut table = table();
+            let mut both = [(&owner, block), (&other, inside(addr_from))];
+            if !block_first {
+                both.reverse();
+            }
+            take(&mut table, both[0].0, both[0].1);
+            let second = table.insert(crate::sample::lease(both[1].0, both[1].1));
+            assert_eq!(
+                second.is_ok(),
+                fits,
+                "{block_from} {addr_from} {block_first}"
+            );
+            assert_eq!(table.check(), Vec::<String>::new());
+        }
+    }
 }

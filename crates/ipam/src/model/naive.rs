@@ -75,7 +75,7 @@ impl Naive {
             .find(|l| overlap(&l.thing, thing))
     }
 
-    fn prefixes<'p>(&self, pools: &'p Pools, claim: &Claim) -> Vec<&'p Prefix> {
+    fn prefixes<'p>(pools: &'p Pools, claim: &Claim) -> Vec<&'p Prefix> {
         let label = &claim.selector.match_labels["net"];
         let parents: &[Kind] = match (claim.want, claim.kind) {
             (Want::Block { .. }, Kind::Pool) => &[Kind::Pool, Kind::Aggregate],
@@ -98,8 +98,8 @@ impl Naive {
     pub(super) fn holds(&self, claim: &Claim, _now: Time) -> Option<Thing> {
         let mut mine = self.leases.iter().filter(|l| l.holder == claim.holder);
         let pools = super::world::pools();
-        let prefixes = self.prefixes(&pools, claim);
-        let fixed = self.fixed(claim);
+        let prefixes = Self::prefixes(&pools, claim);
+        let fixed = Self::fixed(claim);
         mine.find(|l| {
             let shape = match fixed {
                 Some(thing) => l.thing == thing,
@@ -115,7 +115,7 @@ impl Naive {
         .map(|l| l.thing)
     }
 
-    fn fixed(&self, claim: &Claim) -> Option<Thing> {
+    fn fixed(claim: &Claim) -> Option<Thing> {
         match claim.want {
             Want::Vlan { id } => id.map(Thing::Vlan),
             Want::Block { .. } => claim.fixed.map(|f| Thing::Block(f.subnet())),
@@ -167,7 +167,7 @@ impl Naive {
         let Some(range) = c.thing.range() else {
             return Ok(());
         };
-        let prefixes = self.prefixes(pools, claim);
+        let prefixes = Self::prefixes(pools, claim);
         let Some(prefix) = prefixes.iter().find(|p| Some(p.cidr) == c.subnet) else {
             return Err(format!("{} comes from no matching prefix", c.thing));
         };
@@ -180,8 +180,8 @@ impl Naive {
     }
 
     /// Which special outcome this was, for the counts.
-    pub(super) fn note(&self, pools: &Pools, claim: &Claim, c: &Candidate) -> &'static str {
-        let prefixes = self.prefixes(pools, claim);
+    pub(super) fn note(pools: &Pools, claim: &Claim, c: &Candidate) -> &'static str {
+        let prefixes = Self::prefixes(pools, claim);
         let spilled = prefixes.first().is_some_and(|p| Some(p.cidr) != c.subnet);
         let kept = c.thing == Thing::Addr("10.0.0.9".parse().expect("an address"));
         match c.thing {
@@ -240,11 +240,11 @@ impl Naive {
                 _ => Code::AddressHeld,
             })
         };
-        if let Some(thing) = self.fixed(claim) {
-            self.may_have(pools, claim, &thing)?;
+        if let Some(thing) = Self::fixed(claim) {
+            Self::may_have(pools, claim, &thing)?;
             return refused(&thing).map_or(Ok(thing), Err);
         }
-        let prefixes = self.prefixes(pools, claim);
+        let prefixes = Self::prefixes(pools, claim);
         for prefix in &prefixes {
             let kept = prefix.kept.iter().find(|k| claim.names.contains(&k.claim));
             if let (Some(kept), Want::Address) = (kept, claim.want)
@@ -263,7 +263,7 @@ impl Naive {
         }
         if let Some(before) = claim.before
             && fits(claim.want, &before)
-            && self.may_have(pools, claim, &before).is_ok()
+            && Self::may_have(pools, claim, &before).is_ok()
             && refused(&before).is_none()
         {
             return Ok(before);
@@ -278,11 +278,11 @@ impl Naive {
     }
 
     /// Whether a thing that is asked for by name is one that can be had, taken or not.
-    fn may_have(&self, pools: &Pools, claim: &Claim, thing: &Thing) -> Result<(), Code> {
+    fn may_have(pools: &Pools, claim: &Claim, thing: &Thing) -> Result<(), Code> {
         let Some(range) = thing.range() else {
             return Ok(());
         };
-        let prefixes = self.prefixes(pools, claim);
+        let prefixes = Self::prefixes(pools, claim);
         let prefix = prefixes
             .iter()
             .find(|p| p.cidr.contains(range.first()) && p.cidr.contains(range.last()))
@@ -359,24 +359,22 @@ impl Naive {
             return first;
         }
         let is_room = |a: &IpAddr| Self::choosable(pools, prefix, claim, *a) && self.is_free(*a);
-        let room = |place: &Vec<IpAddr>| match claim.want {
-            // How long is the free run around it?
-            Want::Range { .. } => {
+        let room = |place: &Vec<IpAddr>| {
+            if let Want::Range { .. } = claim.want {
+                // How long is the free run around it?
                 let all: Vec<IpAddr> = every(prefix.cidr.range()).collect();
                 let at = all.iter().position(|a| *a == place[0]).expect("inside");
                 let before = all[..at].iter().rev().take_while(|a| is_room(a)).count();
                 let behind = all[at..].iter().take_while(|a| is_room(a)).count();
-                before + behind
+                return before + behind;
             }
             // How wide is the widest free aligned block around it?
-            _ => {
-                let bits = claim.holder.family.bits();
-                let lengths = prefix.cidr.prefix_len()..=bits;
-                let widest = lengths
-                    .map(|len| Cidr::containing(place[0], len))
-                    .find(|c| every(c.range()).all(|a| is_room(&a)));
-                1usize << (bits - widest.map_or(bits, |c| c.prefix_len()))
-            }
+            let bits = claim.holder.family.bits();
+            let lengths = prefix.cidr.prefix_len()..=bits;
+            let widest = lengths
+                .map(|len| Cidr::containing(place[0], len))
+                .find(|c| every(c.range()).all(|a| is_room(&a)));
+            1usize << (bits - widest.map_or(bits, |c| c.prefix_len()))
         };
         // The first of the least, so the lowest among equals.
         let best = free.iter().min_by_key(|place| room(place));

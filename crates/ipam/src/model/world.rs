@@ -10,7 +10,7 @@ use crate::{Claim, Kept, Kind, Order, Pools, Thing, Want};
 #[derive(Clone, Debug)]
 pub(super) enum Command {
     /// Somebody wants something, perhaps looking at an old view.
-    Claim { claim: Claim, from_stale: bool },
+    Claim { claim: Box<Claim>, from_stale: bool },
     /// A lease is released and rests.
     Release { nth: usize, cool_down: u64 },
     /// Time passes.
@@ -118,7 +118,7 @@ fn claim() -> impl Strategy<Value = Claim> {
 pub(super) fn commands() -> impl Strategy<Value = Vec<Command>> {
     let command = prop_oneof![
         12 => (claim(), prop::bool::weighted(0.12))
-            .prop_map(|(claim, from_stale)| Command::Claim { claim, from_stale }),
+            .prop_map(|(claim, from_stale)| Command::Claim { claim: Box::new(claim), from_stale }),
         3 => (0usize..60, prop_oneof![Just(0u64), 1u64..90])
             .prop_map(|(nth, cool_down)| Command::Release { nth, cool_down }),
         1 => (1u64..40).prop_map(|seconds| Command::Pass { seconds }),

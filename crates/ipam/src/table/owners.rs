@@ -332,7 +332,7 @@ impl Owners {
         }
         let slot = self.top;
         assert!(slot < NONE, "an instance has fewer than 2^32 leases");
-        if slot as usize % PAGE == 0 {
+        if (slot as usize).is_multiple_of(PAGE) {
             // The first page grows with need: most instances have few leases.
             let room = if slot == 0 { 0 } else { PAGE };
             self.pages.push(Vec::with_capacity(room));
