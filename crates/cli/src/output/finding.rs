@@ -2,7 +2,7 @@
 //!
 //! The file may have changed or gone since the finding was made; then the place is named without showing the line.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -14,19 +14,31 @@ use super::count;
 /// A file above this is named, never read.
 const LARGEST: u64 = 8 << 20;
 
+/// How many remarks with one code are told; data output lists them all.
+const ALIKE: usize = 3;
+
 /// Every finding, and a last line that counts them.
 pub(super) fn render_all(findings: &[Finding]) -> String {
     let mut explained = BTreeSet::new();
+    let mut remarks = BTreeMap::new();
     let mut text = String::new();
     for finding in findings {
         if finding.severity == Severity::Info {
-            text += &render_remark(finding);
-            text += "\n";
+            let told = remarks.entry(finding.code).or_insert(0_usize);
+            *told += 1;
+            if *told <= ALIKE {
+                text += &render_remark(finding);
+                text += "\n";
+            }
             continue;
         }
         let line = finding.location.as_ref().and_then(line_of);
         text += &render(finding, line.as_deref(), explained.insert(finding.code));
         text += "\n\n";
+    }
+    for (code, told) in remarks.into_iter().filter(|(_, told)| *told > ALIKE) {
+        let more = format!("info[{code}]: and {} more like this\n", told - ALIKE);
+        text += &more;
     }
     let number = |severity| findings.iter().filter(|f| f.severity == severity).count();
     let counts = [
@@ -227,6 +239,24 @@ error[UnknownPhysicalFunction]: edge-cluster-1 has no NIC ens9
             strip_str(&text).to_string(),
             "info[RecreateSet]: gnb/d.yaml:6: strategy set to Recreate\n1 remark\n"
         );
+    }
+
+    #[test]
+    fn many_remarks_of_one_kind_are_counted_and_errors_never_are() {
+        let remark = |n: usize| Finding::info(Code::RecreateSet, format!("number {n}"));
+        let mut many: Vec<Finding> = (1..=5).map(remark).collect();
+        many.extend((1..=5).map(|n| Finding::error(Code::AddressHeld, format!("held {n}"))));
+        let text = strip_str(&render_all(&many)).to_string();
+        assert!(
+            text.contains("number 3") && !text.contains("number 4"),
+            "{text}"
+        );
+        assert!(
+            text.contains("info[RecreateSet]: and 2 more like this\n"),
+            "{text}"
+        );
+        assert!(text.contains("held 5"), "{text}");
+        assert!(text.ends_with("5 errors, 5 remarks\n"), "{text}");
     }
 
     #[test]

@@ -136,3 +136,31 @@ fn a_package_may_begin_with_an_ip_claim() {
     assert!(deployment.contains("n2-network"), "{deployment}");
     assert!(deployment.contains("192.168.100.100/24"), "{deployment}");
 }
+
+#[test]
+fn a_check_of_everything_agrees_with_the_render_of_each() {
+    let dir = example("fleet");
+    for (package, cluster) in [("gnb", "my-ran"), ("amf", "my-core")] {
+        let out = format!("deployed/{cluster}/{package}");
+        let render = [
+            "render",
+            package,
+            "--mgmt",
+            "mgmt",
+            "--cluster",
+            cluster,
+            "--out",
+            &out,
+        ];
+        moor(dir.path()).args(render).assert().code(0);
+    }
+    let run = moor(dir.path())
+        .args(["render", "deployed", "--mgmt", "mgmt", "--check"])
+        .assert()
+        .code(0);
+    let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(
+        said.contains("2 packages, 3 interfaces: unchanged"),
+        "{said}"
+    );
+}
