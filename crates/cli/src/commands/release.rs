@@ -12,7 +12,7 @@ use mooring_ipam::{InstanceKey, Lease, State};
 
 use super::who_has::{describe, table};
 use crate::args::ReleaseArgs;
-use crate::output::{Output, count};
+use crate::output::{Output, count, rfc3339};
 use crate::world::{Access, Exit, World};
 
 /// Long enough for two writes to the same file, short enough to forget.
@@ -54,7 +54,14 @@ pub(crate) fn run(args: &ReleaseArgs, world: &World, output: &mut Output) -> any
     let packages = book.packages()?;
     let shown: Vec<_> = leases
         .iter()
-        .map(|l| describe(l, &packages, world.now))
+        .map(|lease| {
+            let mut held = describe(lease, &packages, world.now);
+            held.state = match cool_downs.of(lease) {
+                Span(0) => "released".to_owned(),
+                span => format!("cooling until {}", rfc3339(world.now.after(span))),
+            };
+            held
+        })
         .collect();
     output.show(args.format.format, &shown, |shown| table(shown))?;
     output.say(&format!("released {}", count(leases.len(), "lease")));

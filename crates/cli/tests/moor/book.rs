@@ -114,6 +114,24 @@ fn a_claim_by_hand_is_kept_and_its_release_frees_it() {
 }
 
 #[test]
+fn a_released_address_rests_for_others_as_long_as_its_pool_says() {
+    let dir = example("fleet");
+    let run =
+        |arguments: &[&str]| stdout(moor(dir.path()).args(arguments).args(["--mgmt", "mgmt"]));
+    let claim = |name: &str| run(&["claim", name, "--network", "n2-network"]).0;
+    assert!(claim("leaf-1").contains("192.168.100.10 "));
+    let (released, _) = run(&["release", "192.168.100.10"]);
+    assert!(released.contains("cooling until "), "{released}");
+    let (who, _) = run(&["who-has", "192.168.100.10"]);
+    assert!(
+        who.contains("leaf-1") && who.contains("cooling until "),
+        "{who}"
+    );
+    assert!(claim("leaf-2").contains("192.168.100.11 "));
+    assert!(claim("leaf-1").contains("192.168.100.10 "));
+}
+
+#[test]
 fn an_address_of_somebody_else_is_refused_and_nothing_is_taken() {
     let dir = example("fleet");
     let claim = [
