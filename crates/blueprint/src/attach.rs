@@ -12,13 +12,15 @@ use serde_json::{Value, json};
 use crate::bundle::{Bundle, Object, group, map_below};
 use crate::choices::Carrier;
 use crate::claim;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, said};
 use crate::nad::node_name;
-use crate::port::Port;
+use crate::port::{Port, package_namespace};
 use crate::workload::{self, template_path};
 
 /// What we attached: `nad[@namespace]=interface[=resource]`, comma separated.
 pub const ATTACHED: &str = "mooring.dev/attached";
+/// The node that we pinned a workload to; absent where the user did.
+const NODE: &str = "mooring.dev/node";
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// Brings every workload's networks, limits and node selector to what its ports want.
@@ -45,9 +47,10 @@ pub fn attach(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) -> Vec<Fin
             .ok()
             .flatten();
         let wanted = entries(bundle, &mine, cluster, node.as_ref());
+        let package = package_namespace(bundle);
         let object = &mut bundle.objects[index];
         let edit = Edit { object, path };
-        findings.extend(edit.run(&wanted, node.as_ref()));
+        findings.extend(edit.run(&wanted, node.as_ref(), &package));
         check_rollout(&mut bundle.objects[index], &mine, &mut findings);
     }
     findings
@@ -121,8 +124,36 @@ fn node_for(
             annotation::NODES
         )));
     };
-    let known = named.filter(|n| cluster.nodes.iter().any(|node| node == n));
-    Ok(Some(known.map_or_else(|| first.clone(), ToOwned::to_owned)))
+    match named {
+        Some(node) if cluster.nodes.iter().any(|n| n == node) => Ok(Some(node.to_owned())),
+        Some(node) if object.annotation(NODE) != Some(node) => Err(Finding::error(
+            Code::MissingNodes,
+            format!(
+                "it runs on {node}, but cluster {} has {}",
+                cluster.name,
+                said(&cluster.nodes)
+            ),
+        )
+        .on(&object.reference())
+        .at(field(
+            template_path(object).unwrap_or_default(),
+            "spec.nodeSelector",
+        ))
+        .help(format!(
+            "Name one of these, or add {node} to spec.nodes of {}.",
+            cluster.reference
+        ))),
+        _ => Ok(Some(first.clone())),
+    }
+}
+
+/// A field below the pod template at `path`.
+fn field(path: &[&str], below: &str) -> String {
+    path.iter()
+        .chain(&[below])
+        .copied()
+        .collect::<Vec<_>>()
+        .join(".")
 }
 
 struct Edit<'a> {
@@ -131,7 +162,9 @@ struct Edit<'a> {
 }
 
 impl Edit<'_> {
-    fn run(mut self, wanted: &[Entry], node: Option<&String>) -> Vec<Finding> {
+    /// `package` is where a workload without namespace will most likely run: an entry that names our
+    /// NAD without namespace is then ours, and not a second attachment of the same NAD.
+    fn run(mut self, wanted: &[Entry], node: Option<&String>, package: &str) -> Vec<Finding> {
         let namespace = self.object.namespace().to_owned();
         let before = attached(self.object);
         let gone: Vec<Key> = before.iter().map(|(key, _)| key.clone()).collect();
@@ -147,7 +180,12 @@ impl Edit<'_> {
             })
             .collect();
         let existing = self.networks().map(ToOwned::to_owned);
-        match networks::merge(existing.as_deref(), &namespace, &selections, &gone) {
+        let runs_in = if namespace.is_empty() {
+            package
+        } else {
+            &namespace
+        };
+        match networks::merge(existing.as_deref(), runs_in, &selections, &gone) {
             Ok(text) => self.set_networks(existing.as_deref(), text),
             Err(error) => return vec![self.unreadable(&error)],
         }
@@ -157,13 +195,37 @@ impl Edit<'_> {
             .filter_map(|e| e.resource.as_deref())
             .collect();
         self.set_limits(&was, &is);
-        if let Some(node) = node {
-            let spec = map_below(&mut self.object.value, self.path);
-            let spec = spec.entry("spec").or_insert_with(|| json!({}));
-            map_below(spec, &["nodeSelector"]).insert(HOSTNAME.into(), json!(node));
-        }
+        self.pin(node);
         self.remember(&selections, wanted);
         Vec::new()
+    }
+
+    /// Pins the workload to a node, or takes back the pin that was ours.
+    fn pin(&mut self, node: Option<&String>) {
+        let ours = self.object.annotation(NODE).map(ToOwned::to_owned);
+        let spec = map_below(&mut self.object.value, self.path)
+            .entry("spec")
+            .or_insert_with(|| json!({}));
+        let pinned = spec.get("nodeSelector").and_then(|s| s.get(HOSTNAME));
+        let pinned = pinned.and_then(Value::as_str).map(ToOwned::to_owned);
+        match (node, ours) {
+            (Some(node), _) if pinned.as_ref() == Some(node) => {}
+            (Some(node), _) => {
+                map_below(spec, &["nodeSelector"]).insert(HOSTNAME.into(), json!(node));
+                self.object.set_annotation(NODE, node);
+            }
+            (None, None) => {}
+            (None, Some(ours)) => {
+                if pinned == Some(ours) {
+                    let selector = map_below(spec, &["nodeSelector"]);
+                    selector.shift_remove(HOSTNAME);
+                    if selector.is_empty() {
+                        map_below(spec, &[]).shift_remove("nodeSelector");
+                    }
+                }
+                self.object.remove_annotation(NODE);
+            }
+        }
     }
 
     fn networks(&self) -> Option<&str> {
@@ -202,13 +264,10 @@ impl Edit<'_> {
         let because = std::error::Error::source(error)
             .map(|e| format!(": {e}"))
             .unwrap_or_default();
-        let mut field = self.path.join(".");
-        if !field.is_empty() {
-            field.push('.');
-        }
+        let below = format!("metadata.annotations[{}]", annotation::NETWORKS);
         Finding::error(code, format!("{error}{because}"))
             .on(&self.object.reference())
-            .at(format!("{field}metadata.annotations[{}]", annotation::NETWORKS))
+            .at(field(self.path, &below))
             .help("Write `name`, `namespace/name@interface`, or a JSON list of objects; name each interface once.")
     }
 

@@ -160,25 +160,35 @@ pub fn is_object_name(text: &str) -> bool {
 }
 
 /// Comma separated values of an annotation on any object; a bad one is a finding there.
-pub fn list<T: FromStr>(object: &Object, key: &str, findings: &mut Vec<Finding>) -> Vec<T> {
+pub fn list<T: FromStr>(
+    object: &Object,
+    key: &str,
+    grammar: &str,
+    findings: &mut Vec<Finding>,
+) -> Vec<T> {
     let marks = Marks::default();
     Reader {
         object,
         marks: &marks,
         findings,
     }
-    .list(key, "values, comma separated", |t| t.parse().ok())
+    .list(key, grammar, |t| t.parse().ok())
 }
 
 /// One value of an annotation on any object.
-pub fn one<T: FromStr>(object: &Object, key: &str, findings: &mut Vec<Finding>) -> Option<T> {
+pub fn one<T: FromStr>(
+    object: &Object,
+    key: &str,
+    grammar: &str,
+    findings: &mut Vec<Finding>,
+) -> Option<T> {
     let marks = Marks::default();
     Reader {
         object,
         marks: &marks,
         findings,
     }
-    .one(key, "one value", |t| t.parse().ok())
+    .one(key, grammar, |t| t.parse().ok())
 }
 
 struct Reader<'a> {

@@ -48,7 +48,12 @@ impl Cluster {
         };
         let mut nodes = spec.nodes;
         if nodes.is_empty() {
-            nodes = choices::list(object, annotation::NODES, findings);
+            nodes = choices::list(
+                object,
+                annotation::NODES,
+                "names of nodes, comma separated",
+                findings,
+            );
         }
         let resource_prefix = object.annotation(annotation::RESOURCE_PREFIX);
         Some(Self {

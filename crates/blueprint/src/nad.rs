@@ -264,6 +264,9 @@ fn ipam(port: &Port, answers: &[&Answered], cluster: &Cluster, ctx: &Context<'_>
         };
         answers.iter().filter_map(range).collect::<Vec<Range>>()
     };
+    if port.families.is_empty() {
+        return Ipam::None;
+    }
     match (port.choices.flavour, port.choices.carrier) {
         (Flavour::Static, Carrier::Nad) => Ipam::Static {
             addresses: gateways,

@@ -11,6 +11,9 @@ use mooring_ipam::{Instance, InstanceKey, Kept, Kind, Pools, Prefix};
 use crate::bundle::{Object, group};
 use crate::choices;
 
+const RANGES: &str = "ranges `FIRST-LAST` or CIDRs, comma separated";
+const SPAN: &str = "a duration such as 90s, 10m or 1h30m";
+
 /// Reads every pool among `objects`, and says what is wrong with them.
 pub fn read(objects: &[Object]) -> (Pools, Vec<Finding>) {
     let mut findings = Vec::new();
@@ -58,7 +61,8 @@ fn instance(object: &Object, findings: &mut Vec<Finding>) -> Option<Instance> {
     Some(Instance {
         origin: object.reference(),
         key: InstanceKey::new(object.namespace(), object.name()),
-        isolated: choices::one(object, annotation::ISOLATED, findings).unwrap_or(false),
+        isolated: choices::one(object, annotation::ISOLATED, "true or false", findings)
+            .unwrap_or(false),
         aggregates: aggregates
             .map(|(i, p)| (p.prefix, format!("spec.prefixes[{i}].prefix")))
             .collect(),
@@ -108,9 +112,9 @@ fn prefix(object: &Object, pools: &Pools, findings: &mut Vec<Finding>) -> Result
         cidr,
         kind: kind(spec.kind),
         gateway: has_gateway(spec.kind, cidr).then_some(gateway),
-        ranges: choices::list(object, annotation::RANGES, findings),
-        exclude: choices::list(object, annotation::EXCLUDE, findings),
-        cool_down: choices::one(object, annotation::COOL_DOWN, findings).unwrap_or_default(),
+        ranges: choices::list(object, annotation::RANGES, RANGES, findings),
+        exclude: choices::list(object, annotation::EXCLUDE, RANGES, findings),
+        cool_down: choices::one(object, annotation::COOL_DOWN, SPAN, findings).unwrap_or_default(),
         kept: kept.collect(),
         labels,
         origin: reference,

@@ -121,7 +121,10 @@ impl Port {
 
     /// Whether the pod would carry a fixed address: two such pods at once are an outage.
     pub fn is_static(&self) -> bool {
-        self.attachable && self.instance.is_some() && self.choices.flavour == Flavour::Static
+        self.attachable
+            && self.instance.is_some()
+            && !self.families.is_empty()
+            && self.choices.flavour == Flavour::Static
     }
 
     /// The NADs' name; `-<node>` is added for ranges per node.
@@ -374,15 +377,18 @@ fn namespace_of(object: &Object, bundle: &Bundle, workload: Option<&(String, Str
         let (kind, name) = workload?;
         Some(workload::find(bundle, kind, name)?.namespace())
     };
-    let of_context = || {
-        let context = bundle.find("", "ConfigMap", "kptfile.kpt.dev")?;
-        context.value.pointer("/data/namespace")?.as_str()
-    };
     let said = |s: &&str| !s.is_empty();
     Some(object.namespace())
         .filter(said)
         .or_else(|| of_workload().filter(said))
-        .or_else(|| of_context().filter(said))
+        .map_or_else(|| package_namespace(bundle), ToOwned::to_owned)
+}
+
+/// Where a package goes that says nothing else: the package context's namespace, else its own name.
+pub fn package_namespace(bundle: &Bundle) -> String {
+    let context = bundle.find("", "ConfigMap", "kptfile.kpt.dev");
+    let said = context.and_then(|c| c.value.pointer("/data/namespace")?.as_str());
+    said.filter(|s| !s.is_empty())
         .unwrap_or(&bundle.marks.name)
         .to_owned()
 }

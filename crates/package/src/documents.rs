@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mooring_api::{Code, Finding, Location, kinds};
+use mooring_api::{Code, Finding, Location, annotation, kinds};
 use mooring_blueprint::Object;
 use mooring_krm::{FieldPath, File, ParseErrorKind};
 use serde_json::Value;
@@ -91,10 +91,18 @@ impl Documents {
 
     /// Checks every object against its kind, and that none is there twice.
     pub(crate) fn check(&self, findings: &mut Vec<Finding>) {
+        self.check_kptfiles(findings);
         let mut seen: BTreeMap<(&str, &str, &str, &str), usize> = BTreeMap::new();
         for place in 0..self.places.len() {
             let value = self.value(place);
             for finding in kinds::check(value) {
+                // An injection point may be empty: what fills it comes from the management side.
+                if finding.field.as_deref() == Some("spec")
+                    && value.get("spec").is_none()
+                    && is_injection_point(value)
+                {
+                    continue;
+                }
                 findings.push(self.locate_at(place, finding));
             }
             let text = |p: &str| value.pointer(p).and_then(Value::as_str).unwrap_or_default();
@@ -128,6 +136,31 @@ impl Documents {
                     .on(&object)
                     .at("metadata.name")
                     .help("Remove one of them, or give it another name.");
+                findings.push(self.locate_at(place, finding));
+            }
+        }
+    }
+
+    /// A file named Kptfile makes a directory a package, so it must be one, and have a name.
+    fn check_kptfiles(&self, findings: &mut Vec<Finding>) {
+        for (number, file) in self.files.iter().enumerate() {
+            let shown = &file.shown;
+            if shown != "Kptfile" && !shown.ends_with("/Kptfile") {
+                continue;
+            }
+            let mut places = (0..self.places.len()).filter(|p| self.places[*p].0 == number);
+            let Some(place) = places.find(|p| self.value(*p)["kind"] == "Kptfile") else {
+                let finding = Finding::error(Code::InvalidField, "this Kptfile is none")
+                    .located(shown.clone(), 1, 1)
+                    .help("Write apiVersion: kpt.dev/v1, kind: Kptfile and metadata.name.");
+                findings.push(finding);
+                continue;
+            };
+            let name = self.value(place).pointer("/metadata/name");
+            if name.and_then(Value::as_str).is_none_or(str::is_empty) {
+                let finding = Finding::error(Code::InvalidField, "the package has no name")
+                    .at("metadata.name")
+                    .help("Write metadata.name; namespaces and claims are named after it.");
                 findings.push(self.locate_at(place, finding));
             }
         }
@@ -170,6 +203,11 @@ impl Documents {
         }
         finding
     }
+}
+
+fn is_injection_point(value: &Value) -> bool {
+    let annotations = value.pointer("/metadata/annotations");
+    annotations.is_some_and(|a| a.get(annotation::CONFIG_INJECTION).is_some())
 }
 
 fn position(file: &File, document: usize, field: &str) -> Option<(u32, u32)> {

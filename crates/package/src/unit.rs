@@ -147,6 +147,13 @@ impl Unit {
         }
     }
 
+    /// A file of the package as a person would type it.
+    fn shown(&self, path: &str) -> String {
+        let number = self.paths.iter().position(|p| p == path);
+        let file = number.and_then(|n| self.documents.files.get(n));
+        file.map_or_else(|| path.to_owned(), |file| file.shown.clone())
+    }
+
     /// Generated objects go to `<kind>_<name>.yaml`, one file each, never over a user's file.
     fn new_files(&self, out: &mut BTreeMap<String, Option<String>>, findings: &mut Vec<Finding>) {
         for object in self.bundle.objects.iter().filter(|o| o.source.is_none()) {
@@ -166,7 +173,7 @@ impl Unit {
                             object.reference()
                         ),
                     )
-                    .located(path, 1, 1)
+                    .located(self.shown(&path), 1, 1)
                     .help("Rename your file; Mooring never writes over it."),
                 );
                 continue;
