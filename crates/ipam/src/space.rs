@@ -74,8 +74,8 @@ pub(crate) fn within(spans: &[Span], bounds: Span) -> Vec<Span> {
 pub(crate) struct Space<'a> {
     segments: Vec<Span>,
     sets: Vec<Cow<'a, Bits>>,
-    /// Offered before, by this very iterator.
-    offered: Bits,
+    /// Offered before, by this very iterator. Most claims take the first offer and never need it.
+    offered: Option<Box<Bits>>,
 }
 
 impl<'a> Space<'a> {
@@ -84,7 +84,7 @@ impl<'a> Space<'a> {
         Self {
             segments,
             sets,
-            offered: Bits::default(),
+            offered: None,
         }
     }
 
@@ -93,7 +93,7 @@ impl<'a> Space<'a> {
         Self {
             segments,
             sets: self.sets.clone(),
-            offered: Bits::default(),
+            offered: None,
         }
     }
 
@@ -111,11 +111,14 @@ impl<'a> Space<'a> {
 
     /// Never offer it again.
     pub(crate) fn offered(&mut self, first: u128, last: u128) {
-        self.offered.fill(first, last);
+        self.offered.get_or_insert_default().fill(first, last);
     }
 
     fn sets(&self) -> impl Iterator<Item = &Bits> {
-        self.sets.iter().map(AsRef::as_ref).chain([&self.offered])
+        self.sets
+            .iter()
+            .map(AsRef::as_ref)
+            .chain(self.offered.as_deref())
     }
 
     /// The first free number from `x` on.
@@ -167,7 +170,7 @@ impl<'a> Space<'a> {
     /// How many are free. Linear in what is taken inside.
     pub(crate) fn free(&self) -> u128 {
         if let [only] = self.sets.as_slice()
-            && self.offered.is_empty()
+            && self.offered.is_none()
         {
             let taken = self.segments.iter().map(|s| only.count(s.0, s.1));
             return self.size().saturating_sub(taken.sum());
@@ -198,6 +201,9 @@ impl<'a> Space<'a> {
             if start != free && self.next_free(start)? != start {
                 x = start;
                 continue;
+            }
+            if size == 1 {
+                return Some(start);
             }
             let end = self.run_end(start);
             if end - start >= size - 1 {

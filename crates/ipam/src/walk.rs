@@ -100,7 +100,10 @@ impl Iterator for Walk<'_> {
         let family = self.room.prefix().cidr.family();
         let (size, align) = size_of(self.claim.want, family);
         let start = self.next_start(size, align)?;
-        self.room.space().offered(start, start + (size - 1));
+        // Lowest-first never looks back, so it needs no mark.
+        if self.claim.order != Order::LowestFirst {
+            self.room.space().offered(start, start + (size - 1));
+        }
         let thing = self.room.thing(self.claim.want, start);
         Some(candidate(self.room.prefix(), self.claim, thing))
     }
