@@ -4,6 +4,8 @@
 //! Easy to get wrong: edits apply one after the other, so an index means the list as the edits before
 //! left it.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::align::{Op, align};
@@ -160,11 +162,8 @@ impl Edit {
             Self::Remove { path } => match path.steps().split_last() {
                 None => *value = Value::Null,
                 Some((last, parents)) => {
-                    let parent = parents.iter().try_fold(value, |at, step| match step {
-                        Step::Key(key) => at.get_mut(key),
-                        Step::Index(index) => at.get_mut(index),
-                    });
-                    match (parent, last) {
+                    let parent = FieldPath::from(parents.to_vec());
+                    match (parent.get_mut(value), last) {
                         (Some(Value::Object(map)), Step::Key(key)) => {
                             map.shift_remove(key);
                         }
@@ -177,6 +176,46 @@ impl Edit {
             },
         }
         Ok(())
+    }
+}
+
+/// Makes edits one after the other. Removals of neighbouring keys are made in one pass, since taking a
+/// key out of an ordered map moves all keys behind it.
+pub(crate) fn apply_all(value: &mut Value, edits: &[&Edit]) -> Result<(), EditError> {
+    let mut rest = edits;
+    while let Some(edit) = rest.first() {
+        let Some(parent) = removal_parent(edit) else {
+            edit.apply_to(value)?;
+            rest = &rest[1..];
+            continue;
+        };
+        let run = rest
+            .iter()
+            .take_while(|other| removal_parent(other) == Some(parent));
+        let keys: BTreeSet<&Step> = run
+            .filter_map(|other| other.path().steps().last())
+            .collect();
+        let parent = FieldPath::from(parent.to_vec());
+        if let Some(map) = parent.get_mut(value).and_then(Value::as_object_mut) {
+            map.retain(|key, _| !keys.contains(&Step::Key(key.clone())));
+        }
+        let count = rest
+            .iter()
+            .take_while(|other| removal_parent(other) == Some(parent.steps()))
+            .count();
+        rest = &rest[count..];
+    }
+    Ok(())
+}
+
+/// The mapping that a removal takes a key from.
+fn removal_parent(edit: &Edit) -> Option<&[Step]> {
+    match edit {
+        Edit::Remove { path } => match path.steps().split_last() {
+            Some((Step::Key(_), parent)) => Some(parent),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::compose::compose;
-use crate::edit::{Change, Edit, EditError};
+use crate::edit::{Change, Edit, EditError, apply_all};
 use crate::node::{Kind, NodeId};
 use crate::path::{FieldPath, Step};
 use crate::read::{Parsed, Reader};
@@ -111,25 +111,25 @@ impl File {
     /// The text with these changes, each made on what the ones before left; document numbers are those
     /// of this file. Only the lines of what changes are touched.
     pub fn apply(&self, changes: &[Change]) -> Result<String, EditError> {
-        let mut values: Vec<Option<Value>> = vec![None; self.documents.len()];
-        let mut removed = vec![false; self.documents.len()];
+        let count = self.documents.len();
+        let mut edits: Vec<Vec<&Edit>> = vec![Vec::new(); count];
+        let mut removed = vec![false; count];
         let mut appended = Vec::new();
         for change in changes {
             match change {
                 Change::AppendDocument(value) => appended.push(value.clone()),
-                Change::RemoveDocument(document) => {
-                    *removed
-                        .get_mut(*document)
-                        .ok_or_else(|| self.no_such(*document))? = true;
-                }
-                Change::Edit(document, edit) => {
-                    let slot = values
-                        .get_mut(*document)
-                        .ok_or_else(|| self.no_such(*document))?;
-                    let value = slot.get_or_insert_with(|| self.documents[*document].value.clone());
-                    edit.apply_to(value)?;
-                }
+                Change::RemoveDocument(at) if *at < count => removed[*at] = true,
+                Change::Edit(at, edit) if *at < count => edits[*at].push(edit),
+                Change::RemoveDocument(at) | Change::Edit(at, _) => return Err(self.no_such(*at)),
             }
+        }
+        let mut values: Vec<Option<Value>> = Vec::with_capacity(count);
+        for (document, edits) in self.documents.iter().zip(&edits) {
+            let mut value = (!edits.is_empty()).then(|| document.value.clone());
+            if let Some(value) = &mut value {
+                apply_all(value, edits)?;
+            }
+            values.push(value);
         }
         let wanted: Vec<Option<&Value>> = self
             .documents

@@ -82,6 +82,16 @@ impl FieldPath {
     }
 }
 
+impl FieldPath {
+    /// The value at this path, to change it.
+    pub fn get_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        self.0.iter().try_fold(value, |at, step| match step {
+            Step::Key(key) => at.get_mut(key),
+            Step::Index(index) => at.get_mut(index),
+        })
+    }
+}
+
 impl From<Vec<Step>> for FieldPath {
     fn from(steps: Vec<Step>) -> Self {
         Self(steps)

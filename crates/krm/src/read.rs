@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
                 self.consume(self.eol(self.pos));
                 self.next_token(false)?;
             }
-            if self.at_end_marker() {
+            if self.at_end_marker() && !directives {
                 self.consume(self.pos + 3);
                 self.next_token(false)?;
                 if !self.fresh && self.peek().is_some() {

@@ -22,7 +22,7 @@ fn replay(target: &str, least: usize, check: fn(&[u8])) {
         let bytes = std::fs::read(path).expect("a seed is a plain file");
         std::panic::catch_unwind(|| check(&bytes)).is_err()
     };
-    let failed: Vec<&Path> = seeds.iter().filter(fails).map(|p| p.as_path()).collect();
+    let failed: Vec<&Path> = seeds.iter().filter(fails).map(PathBuf::as_path).collect();
     assert!(failed.is_empty(), "seeds that fail: {failed:?}");
 }
 

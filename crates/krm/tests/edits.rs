@@ -313,7 +313,7 @@ fn documents_come_and_go() {
     let apply = |changes: &[Change]| file.apply(changes).unwrap();
     let add = Change::AppendDocument(json!({"d": 4}));
     assert_eq!(
-        apply(&[add.clone()]),
+        apply(std::slice::from_ref(&add)),
         "# head\na: 1\n--- # two\nb: 2\n---\nc: 3\n---\nd: 4\n"
     );
     assert_eq!(
@@ -387,6 +387,10 @@ fn ten_thousand_edits_are_one_pass() {
         .map(|i| format!("key{i}: {i} # comment {i}\n"))
         .collect();
     assert_eq!(after, expected);
+    let edits: Vec<_> = (1..10_000)
+        .map(|i| (0, remove(&format!("key{i}"))))
+        .collect();
+    assert_eq!(file.edit(&edits).unwrap(), "key0: value # comment 0\n");
     // A list of as many documents as there are edits, each edited in its own place.
     let text = "a: 1 # c\n---\n".repeat(10_000);
     let file = File::parse(text.as_bytes()).unwrap();

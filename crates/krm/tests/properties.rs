@@ -368,6 +368,54 @@ fn after_parent_kept(a: &Value, b: &Value, path: &[String]) -> bool {
 }
 
 #[test]
+fn anchors_and_aliases_never_change_what_was_not_asked() {
+    const TEXT: &str = "\
+a: &a {p: 1, q: [x, y]}
+b: &b
+  <<: *a
+  q: &q
+  - name: one # first
+  - *a
+c: *q
+d:
+- &d text
+- *d
+- k: *b
+e:
+  <<: [*a, *b]
+  z: *d
+";
+    let file = File::parse(TEXT.as_bytes()).unwrap();
+    let a = file.documents()[0].value();
+    let (kept, materialised) = (Cell::new(0), Cell::new(0));
+    runner(1500)
+        .run(
+            &(document(), prop::collection::vec(any::<u8>(), 30)),
+            |(b, choices)| {
+                let b = between(a, &b, &mut choices.iter().copied().cycle());
+                let after = file
+                    .rewrite(&[Some(&b)], &[])
+                    .map_err(|error| TestCaseError::fail(format!("{error}: {b}")))?;
+                prop_assert_eq!(&read(&after), &b, "{}", after);
+                (if after.contains('*') {
+                    &kept
+                } else {
+                    &materialised
+                })
+                .update(|n| n + 1);
+                Ok(())
+            },
+        )
+        .unwrap();
+    println!(
+        "aliases kept {}, all written out {}",
+        kept.get(),
+        materialised.get()
+    );
+    assert!(kept.get() > 100 && materialised.get() > 20);
+}
+
+#[test]
 fn edits_between_similar_values_are_small() {
     // One changed field of many leaves every other line as it was.
     runner(300)
