@@ -4,8 +4,9 @@
 //! a read. Every use of the database goes through [`FileKeep::guarded`], which turns that into an error.
 
 use std::any::Any;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mooring_ipam::{InstanceKey, Lease, Thing, TxnId};
 use redb::{
@@ -131,11 +132,39 @@ fn said(panic: &(dyn Any + Send)) -> String {
 }
 
 /// The book cannot be used, and what to do about that.
-pub(super) fn unusable(path: &std::path::Path, source: Cause) -> Error {
+pub(super) fn unusable(path: &Path, source: Cause) -> Error {
+    use io::ErrorKind::{
+        IsADirectory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+    };
+    let remedy = match io_kind(&*source) {
+        Some(PermissionDenied | ReadOnlyFilesystem) => {
+            "check who may write it and the directory it is in"
+        }
+        Some(StorageFull | QuotaExceeded) => "make room on its disk, then run the command again",
+        Some(IsADirectory) => "name a file, not a directory",
+        _ => "restore a backup, or move the file away and run `moor book rebuild`",
+    };
     Error::Unusable {
         path: path.display().to_string(),
-        remedy: "restore a backup, or move the file away and run `moor book rebuild`",
+        remedy,
         source,
+    }
+}
+
+/// What the operating system said, where it was asked. redb wraps it without naming it as its source.
+fn io_kind(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> Option<io::ErrorKind> {
+    let storage = match (
+        cause.downcast_ref::<redb::DatabaseError>(),
+        cause.downcast_ref::<redb::CommitError>(),
+        cause.downcast_ref::<redb::StorageError>(),
+    ) {
+        (Some(redb::DatabaseError::Storage(e)), _, _) => Some(e),
+        (_, Some(redb::CommitError::Storage(e)), _) => Some(e),
+        (_, _, plain) => plain,
+    };
+    match (storage, cause.downcast_ref::<io::Error>()) {
+        (Some(redb::StorageError::Io(e)), _) | (_, Some(e)) => Some(e.kind()),
+        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Takes are put into the tables at once, as reservations without an end, so that the next question sees them.
 //! Each remembers what stood in its place; dropping the handle puts that back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mooring_api::{Span, Time};
 use mooring_ipam::{Candidate, Holder, InstanceKey, Lease, State, Table, Thing, TxnId};
@@ -22,6 +22,8 @@ pub(super) struct Draft {
     pub(super) id: TxnId,
     now: Time,
     pub(super) takes: BTreeMap<Key, Take>,
+    /// What was ever taken, by cluster and package: a fleet is one draft, and each package asks what it has.
+    taken: BTreeMap<(String, String), BTreeSet<Key>>,
     releases: BTreeMap<Key, Release>,
     packages: BTreeMap<(String, String), PackageNote>,
 }
@@ -32,6 +34,7 @@ impl Draft {
             id,
             now,
             takes: BTreeMap::new(),
+            taken: BTreeMap::new(),
             releases: BTreeMap::new(),
             packages: BTreeMap::new(),
         }
@@ -168,6 +171,8 @@ impl<K: Keep> Inner<K> {
         before.extend(own);
         let (key, draft) = ((instance.clone(), thing), self.draft());
         draft.releases.remove(&key);
+        let package = (holder.cluster.clone(), holder.package.clone());
+        draft.taken.entry(package).or_default().insert(key.clone());
         draft.takes.entry(key).or_insert_with(|| Take {
             instance: instance.clone(),
             thing,
@@ -256,10 +261,10 @@ impl<K: Keep> Txn for Handle<'_, K> {
 
     fn held_by_package(&self, cluster: &str, package: &str) -> Result<Vec<Lease>, Error> {
         let mut inner = self.ledger.lock();
-        let mut keys: Vec<Key> = inner.keep.of_package(cluster, package)?;
-        keys.extend(inner.draft().takes.keys().cloned());
-        keys.sort();
-        keys.dedup();
+        let mut keys = BTreeSet::from_iter(inner.keep.of_package(cluster, package)?);
+        let package_key = (cluster.to_owned(), package.to_owned());
+        let drafted = inner.draft().taken.get(&package_key);
+        keys.extend(drafted.into_iter().flatten().cloned());
         let mut found = Vec::new();
         for (instance, thing) in keys {
             let Some(lease) = inner.table(&instance)?.get(&thing) else {

@@ -28,6 +28,7 @@ struct Tape {
     synced: Vec<u8>,
     ops: Vec<Op>,
     recording: bool,
+    full: bool,
 }
 
 /// Clones are the same disk.
@@ -49,6 +50,11 @@ impl Disk {
             tape.bytes = bytes;
         }
         disk
+    }
+
+    /// From now on nothing can be written.
+    pub(crate) fn fill(&self) {
+        self.0.lock().unwrap().full = true;
     }
 
     pub(crate) fn done(&self, steps: usize) {
@@ -101,6 +107,9 @@ impl StorageBackend for Disk {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut tape = self.0.lock().unwrap();
+        if tape.full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         let op = Op::Write(offset, data.to_vec());
         apply(&mut tape.bytes, &op);
         Self::log(&mut tape, op);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mooring_book::{Error, FileStore, Options, Store};
 
+use super::disk::Disk;
 use super::made::{Dice, NOW, TTL, commit, holder, later, lose, release, reserve, shown, win};
 
 struct Place {
@@ -214,10 +215,40 @@ fn what_is_no_book_is_refused_and_left_alone() {
             let said = chain(&error).to_lowercase();
             assert!(said.contains(why), "{said}");
             assert!(said.contains(&path.display().to_string().to_lowercase()));
-            assert!(said.contains("moor book rebuild"), "{said}");
+            let remedy = if path == dir {
+                "name a file"
+            } else {
+                "moor book rebuild"
+            };
+            assert!(said.contains(remedy), "{said}");
         }
     }
     assert!(fs::read(&text).unwrap().starts_with(b"not a book"));
+}
+
+#[test]
+fn a_full_disk_fails_the_step_and_keeps_what_was() {
+    let disk = Disk::default();
+    let store = FileStore::with_backend(Path::new("(disk)"), disk.clone()).unwrap();
+    commit(&store, NOW, |txn| {
+        win(txn, "10.0.0.1", &holder(1));
+    });
+    let waiting = reserve(&store, NOW, |txn| {
+        win(txn, "10.0.0.2", &holder(2));
+    });
+    let before = shown(&store);
+    disk.fill();
+    let refused = store.commit(waiting, later(1)).unwrap_err();
+    assert!(refused.to_string().contains("make room"), "{refused}");
+    assert_eq!(shown(&store), before);
+    let mut txn = store.begin(later(1)).unwrap();
+    win(&mut *txn, "10.0.0.3", &holder(3));
+    assert!(matches!(txn.reserve(TTL), Err(Error::Unusable { .. })));
+    assert_eq!(shown(&store), before);
+    drop(store);
+    let store = FileStore::with_backend(Path::new("(disk)"), disk.crashed()).unwrap();
+    assert_eq!(shown(&store), before);
+    store.commit(waiting, later(1)).unwrap();
 }
 
 #[test]
