@@ -1,6 +1,6 @@
 //! Replays the fuzz corpora: every input that was ever interesting, in every ordinary test run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mooring_krm::{fuzz_resource_list, fuzz_yaml};
 
@@ -18,7 +18,7 @@ fn replay(target: &str, least: usize, check: fn(&[u8])) {
         "only {} seeds in {target}",
         seeds.len()
     );
-    let fails = |path: &&std::path::PathBuf| {
+    let fails = |path: &&PathBuf| {
         let bytes = std::fs::read(path).expect("a seed is a plain file");
         std::panic::catch_unwind(|| check(&bytes)).is_err()
     };
