@@ -1,7 +1,7 @@
 //! `render`: many packages, one book transaction, one journal.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mooring_api::{Code, Finding, Severity, Span, annotation};
 use mooring_blueprint::claim::Wish;
@@ -378,8 +378,6 @@ struct Run<'a, 't> {
 pub(crate) struct Decided {
     /// Its id.
     pub(crate) id: String,
-    /// Where it is written.
-    pub(crate) path: PathBuf,
     /// Cluster, ports, leases.
     pub(crate) outcome: Outcome,
 }
@@ -418,7 +416,7 @@ impl Run<'_, '_> {
                 self.site.documents.locate(located)
             }
         }));
-        Ok(Decided { id, path, outcome })
+        Ok(Decided { id, outcome })
     }
 
     fn steps(

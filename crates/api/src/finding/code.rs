@@ -87,6 +87,10 @@ codes! {
     SurgingStrategy,
     /// A Deployment was given the Recreate strategy.
     RecreateSet,
+    /// A required injection point found nothing.
+    InjectionMissing,
+    /// The package asks for a dialect that is not built in.
+    DialectUnavailable,
     /// Nodes are needed for ranges per node.
     MissingNodes,
 

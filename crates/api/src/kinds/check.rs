@@ -22,6 +22,9 @@ use path::Path;
 use super::registry::find;
 use crate::{Code, Finding, ObjectRef};
 
+/// Kinds that we carry along and decide nothing from.
+const CARRIED: [&str; 4] = ["Capacity", "DataNetwork", "Dependency", "Network"];
+
 /// What is wrong with an object. An object of a kind that we do not know gives no findings.
 pub fn check(object: &Value) -> Vec<Finding> {
     run(object, None)
@@ -316,8 +319,9 @@ impl Walk<'_> {
         false
     }
 
-    /// A slip of the pen is an error: what was meant would be missing. A word that is nowhere near
-    /// anything is a warning: the API server drops such a field, and real packages carry some.
+    /// Whatever was meant by it would be missing, so it is an error. Two exceptions, because real
+    /// packages carry them and nothing is decided from them: a stray key beside `spec`, and a word
+    /// that is nowhere near anything in a kind that is only carried.
     fn unknown(&mut self, node: &Node, name: &str, path: &Path<'_>) {
         let at = path.field(name);
         let message = format!("{at} is not a field of {}", self.kind);
@@ -328,8 +332,12 @@ impl Walk<'_> {
             Finding::error(Code::UnknownField, message).help(format!("did you mean {meant}?"))
         } else {
             let known: Vec<_> = node.fields.keys().map(String::as_str).collect();
-            let help = format!("it has no effect; known here: {}", known.join(", "));
-            Finding::warning(Code::UnknownField, message).help(help)
+            let help = format!("remove it, or correct it to one of {}", known.join(", "));
+            if matches!(path, Path::Root) || CARRIED.contains(&self.kind) {
+                Finding::warning(Code::UnknownField, message).help(help)
+            } else {
+                Finding::error(Code::UnknownField, message).help(help)
+            }
         };
         self.findings.push(finding.at(at.to_string()));
     }

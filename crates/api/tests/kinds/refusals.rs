@@ -39,9 +39,9 @@ fn a_field_one_level_off_is_pointed_home() {
 }
 
 #[test]
-fn a_word_that_is_nowhere_near_is_a_warning_that_lists_what_is_known() {
+fn a_word_that_is_nowhere_near_is_refused_with_what_is_known() {
     let found = only(check(&interface("{colour: blue}")));
-    assert_eq!(found.severity, Severity::Warning);
+    assert_eq!(found.severity, Severity::Error);
     assert!(found.help.contains("cniType"), "{}", found.help);
 }
 
