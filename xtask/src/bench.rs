@@ -110,6 +110,9 @@ pub(crate) fn run(name: Option<&str>) -> Result<()> {
                 row.budget
             );
         }
+        for curve in &report.curves {
+            println!("{}", curve.markdown());
+        }
         text.push_str(&report.markdown(bench));
     }
     if name.is_none() {
@@ -164,6 +167,18 @@ impl Row {
     }
 }
 
+impl Curve {
+    fn markdown(&self) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "\n{}\n\n| {} |", self.title, self.columns.join(" | "));
+        let _ = writeln!(out, "|{}", "---|".repeat(self.columns.len()));
+        for point in &self.points {
+            let _ = writeln!(out, "| {} |", point.join(" | "));
+        }
+        out
+    }
+}
+
 impl Report {
     fn markdown(&self, name: &str) -> String {
         let mut out = format!("\n## {name}\n");
@@ -184,16 +199,7 @@ impl Report {
             );
         }
         for curve in &self.curves {
-            let _ = writeln!(
-                out,
-                "\n{}\n\n| {} |",
-                curve.title,
-                curve.columns.join(" | ")
-            );
-            let _ = writeln!(out, "|{}", "---|".repeat(curve.columns.len()));
-            for point in &curve.points {
-                let _ = writeln!(out, "| {} |", point.join(" | "));
-            }
+            out.push_str(&curve.markdown());
         }
         let _ = writeln!(out, "\nPeak memory: {} MiB.", self.peak_kib.div_ceil(1024));
         out
