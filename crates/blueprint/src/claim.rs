@@ -142,7 +142,7 @@ pub fn wants(
             .filter(|_| port.wants_vlan)
         {
             match vlan_wish(object, port, cluster) {
-                Ok(wish) => wishes.push(wish),
+                Ok(wish) => wishes.extend(wish),
                 Err(finding) => findings.push(finding),
             }
         }
@@ -254,7 +254,10 @@ fn range_size(pools: &Pools, instance: &InstanceKey, name: &ClaimName) -> u32 {
     1 << quarter.ilog2()
 }
 
-fn vlan_wish(object: &Object, port: &Port, cluster: &Cluster) -> Result<Wish, Finding> {
+fn vlan_wish(object: &Object, port: &Port, cluster: &Cluster) -> Result<Option<Wish>, Finding> {
+    let Some(network) = &port.instance else {
+        return Ok(None);
+    };
     let spec: VLANClaimSpec = object.spec()?;
     let status: VLANClaimStatus = object.status().unwrap_or_default();
     let index = spec.vlan_index.unwrap_or_default();
@@ -263,12 +266,12 @@ fn vlan_wish(object: &Object, port: &Port, cluster: &Cluster) -> Result<Wish, Fi
     } else {
         index.name
     };
-    Ok(Wish {
+    Ok(Some(Wish {
         kind: "VLANClaim",
         name: port.name.clone(),
         object: port.object.clone(),
         claim: Claim {
-            holder: vlan_holder(port, cluster),
+            holder: vlan_holder(network, &cluster.name),
             instance: InstanceKey::new(&index.namespace, &index_name),
             kind: Kind::Network,
             want: Want::Vlan { id: spec.vlan_id },
@@ -278,19 +281,14 @@ fn vlan_wish(object: &Object, port: &Port, cluster: &Cluster) -> Result<Wish, Fi
             names: Vec::new(),
             order: Order::LowestFirst,
         },
-    })
+    }))
 }
 
 /// A VLAN belongs to a network in a cluster, not to one interface: interfaces on different VLANs could
 /// not talk to each other. So all packages there share one holder.
-fn vlan_holder(port: &Port, cluster: &Cluster) -> Holder {
-    let network = port
-        .instance
-        .as_ref()
-        .map(ToString::to_string)
-        .unwrap_or_default();
+pub fn vlan_holder(network: &InstanceKey, cluster: &str) -> Holder {
     let mut holder = Holder::outside(format!("network/{network}"), "vlan", Family::V4);
-    holder.cluster.clone_from(&cluster.name);
+    cluster.clone_into(&mut holder.cluster);
     holder
 }
 

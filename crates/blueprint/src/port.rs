@@ -17,6 +17,9 @@ use crate::cluster::{Cluster, said};
 use crate::pools::kind;
 use crate::workload;
 
+/// The instance that means the pod network: no claim, no NAD.
+const POD_NETWORK: &str = "default";
+
 /// One interface to be.
 #[derive(Clone, Debug)]
 pub struct Port {
@@ -277,7 +280,9 @@ fn from_interface(
         .map_or(&[Family::V4][..], |p| p.families())
         .to_vec();
     let cni = spec.cni_type;
-    let wants_vlan = spec.attachment_type == Some(AttachmentType::Vlan) && spec.vlan.is_none();
+    let wants_vlan = spec.attachment_type == Some(AttachmentType::Vlan)
+        && spec.vlan.is_none()
+        && instance != POD_NETWORK;
     let workload = workload::choose(
         bundle,
         choices.workload.as_ref(),
@@ -288,7 +293,7 @@ fn from_interface(
     Some(Port {
         name: object.name().to_owned(),
         claim_first: false,
-        instance: (instance != "default").then(|| InstanceKey::new(&namespace, &instance)),
+        instance: (instance != POD_NETWORK).then(|| InstanceKey::new(&namespace, &instance)),
         kind: if cni.is_some() {
             Kind::Network
         } else {

@@ -4,6 +4,7 @@
 //! nothing else. Easy to get wrong: a [`Txn`] is not durable before [`Txn::reserve`], and what it reserved is not
 //! final before [`Store::commit`]; the package writer puts its files between the two.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use mooring_api::{Span, Time};
@@ -34,6 +35,12 @@ pub struct PackageRecord {
     pub name: String,
     /// Where it was written last.
     pub path: String,
+    /// The workload that each interface is attached to: who has an address, in a person's words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub workloads: BTreeMap<String, String>,
+    /// The networks whose VLAN it uses. A VLAN goes back when no package of the cluster is left.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub vlans: BTreeSet<InstanceKey>,
     /// When.
     pub at: Time,
 }

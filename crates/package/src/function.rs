@@ -133,9 +133,16 @@ fn run(
         package: &id,
     };
 
-    let mut txn = store.begin(now)?;
+    // Only these meet the book; the others must not so much as open it.
+    let mut txn = match step {
+        Step::Ipam | Step::Vlan => Some(store.begin(now)?),
+        _ => None,
+    };
     let mut ask = |wish: &Wish| -> Result<Result<Lease, Finding>, mooring_book::Error> {
-        let answer = mooring_book::allocate(&mut *txn, &pools, &wish.claim)?;
+        let txn = txn
+            .as_deref_mut()
+            .expect("only the ipam and vlan steps ask");
+        let answer = mooring_book::allocate(txn, &pools, &wish.claim)?;
         Ok(answer.map_err(|refusal| refusal.finding().on(&wish.object).at(wish.field())))
     };
     steps::run(&[step], &mut bundle, &ctx, &mut ask, findings)?;
@@ -143,7 +150,7 @@ fn run(
         return Ok(None);
     }
     stamp_local(&mut bundle, false);
-    if !txn.is_unchanged() {
+    if let Some(txn) = txn.filter(|t| !t.is_unchanged()) {
         let txn = txn.reserve(RESERVATION)?;
         store.commit(txn, now)?;
     }

@@ -8,6 +8,7 @@
 //! One engine serves `moor render`, `moor fn`, fleets and the controller. Easy to get wrong: nothing
 //! may be written before every finding is known; an error anywhere leaves files and book untouched.
 
+mod decide;
 pub mod disk;
 mod documents;
 mod function;
@@ -19,7 +20,9 @@ mod report;
 mod site;
 mod steps;
 mod summary;
+mod trees;
 mod unit;
+mod vlan;
 
 use std::path::{Path, PathBuf};
 

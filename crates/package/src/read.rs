@@ -1,18 +1,22 @@
 //! Reading rendered packages back: to prove that no address is used twice, and to rebuild a lost book.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use mooring_api::{Code, Finding, Time, annotation};
 use mooring_blueprint::cluster::Cluster;
+use mooring_blueprint::port::Port;
 use mooring_blueprint::{Context, Object, claim, inject, port};
-use mooring_book::{PackageRecord, Store};
+use mooring_book::{Filter, Store};
 use mooring_ipam::{Lease, Pools, State};
 use mooring_krm::layout;
 use mooring_verify::{Input, Origin};
 
+use crate::decide::{Decided, record};
 use crate::disk::{RealDisk, read_tree};
 use crate::documents::Documents;
+use crate::render::package_report;
 use crate::report::Report;
+use crate::steps::Outcome;
 use crate::unit::Unit;
 use crate::{Error, Verified};
 
@@ -129,20 +133,33 @@ pub fn rebuild(
         let Some((id, cluster)) = id.zip(cluster(unit)) else {
             continue;
         };
-        leases.extend(leases_of(unit, id, &cluster, now));
-        records.push(PackageRecord {
+        let (ports, said) = said(unit, id, &cluster, now);
+        records.push(record(id, &cluster.name, unit, &package.root, &ports, now));
+        let outcome = Outcome {
+            cluster: Some(cluster),
+            ports,
+            held: said.clone(),
+        };
+        let decided = Decided {
             id: id.clone(),
-            cluster: cluster.name,
-            name: unit.bundle.marks.name.clone(),
-            path: place(&package.root, &unit.dir),
-            at: now,
-        });
+            outcome,
+        };
+        report
+            .packages
+            .push(package_report(unit, &decided, &package.root));
+        leases.extend(said);
     }
     if report.has_errors() {
         return Ok(report);
     }
     if check {
-        report.book_changed = !leases.is_empty();
+        let known = store.leases(&Filter::default())?;
+        let has = |l: &Lease| {
+            known
+                .iter()
+                .any(|k| k.thing == l.thing && k.holder == l.holder)
+        };
+        report.book_changed = !leases.iter().all(has);
         return Ok(report);
     }
     let restored = store.restore(&leases, &records, now)?;
@@ -151,16 +168,8 @@ pub fn rebuild(
     Ok(report)
 }
 
-fn place(root: &Path, dir: &str) -> String {
-    let path = root.join(dir);
-    std::path::absolute(&path)
-        .unwrap_or(path)
-        .display()
-        .to_string()
-}
-
 /// What a package's claims say they have, under the identities that a render would use.
-fn leases_of(unit: &Unit, id: &str, cluster: &Cluster, now: Time) -> Vec<Lease> {
+fn said(unit: &Unit, id: &str, cluster: &Cluster, now: Time) -> (Vec<Port>, Vec<Lease>) {
     let pools = Pools::default();
     let site: [Object; 0] = [];
     let ctx = Context {
@@ -190,5 +199,6 @@ fn leases_of(unit: &Unit, id: &str, cluster: &Cluster, now: Time) -> Vec<Lease> 
             since: now,
         })
     };
-    wishes.iter().filter_map(answered).collect()
+    let leases = wishes.iter().filter_map(answered).collect();
+    (ports, leases)
 }

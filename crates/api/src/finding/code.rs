@@ -57,6 +57,8 @@ codes! {
     PackageBusy,
     /// An interrupted render was finished or undone.
     RenderRecovered,
+    /// An interrupted render waits to be finished.
+    RenderInterrupted,
     /// A field does not exist in the kind's schema.
     UnknownField,
     /// A field's value breaks the kind's schema.

@@ -179,7 +179,9 @@ impl Walk<'_> {
         let sound = broken.is_empty();
         for (field, message) in broken {
             let at = format!("{path}{field}");
-            let (message, help) = message.split_once("; ").unwrap_or((&message, ""));
+            let (message, help) = message
+                .split_once("; ")
+                .unwrap_or((&message, "correct the value"));
             let finding = Finding::error(Code::InvalidField, format!("{at} {message}"));
             self.findings.push(finding.at(at).help(help));
         }

@@ -7,7 +7,7 @@
 //! ```text
 //!  commit, takes      any of them    ─► held
 //!  commit, releases   others keep it ─► reserved by one of them (its "before" is now the cooling lease)
-//!                     nobody         ─► cooling
+//!                     nobody         ─► cooling, or gone where no rest was asked for
 //!  undo               others keep it ─► reserved by one of them
 //!                     nobody         ─► what was before
 //! ```
@@ -182,7 +182,12 @@ impl<K: Keep> Inner<K> {
                 ..lease
             };
             let inherited = others.inherit(&rests, open.id, std::slice::from_ref(&rests));
-            change.put.push(inherited.unwrap_or(rests));
+            match inherited {
+                Some(inherited) => change.put.push(inherited),
+                None if until > now => change.put.push(rests),
+                // Without a rest nothing is left to remember.
+                None => change.drop.push(rests),
+            }
         }
         change.open = others.into_changed();
         Ok(change)

@@ -100,6 +100,8 @@ pub(crate) fn package(id: &str, path: &str) -> PackageRecord {
         cluster: "edge".to_owned(),
         name: "upf".to_owned(),
         path: path.to_owned(),
+        workloads: std::collections::BTreeMap::new(),
+        vlans: std::collections::BTreeSet::new(),
         at: NOW,
     }
 }

@@ -4,7 +4,7 @@
 
 use mooring_api::Time;
 use mooring_book::{Filter, PackageRecord, Store as _};
-use mooring_ipam::{Lease, State};
+use mooring_ipam::{Holder, Lease, State};
 use serde::Serialize;
 
 use crate::args::WhoHasArgs;
@@ -81,12 +81,21 @@ pub(super) fn describe(lease: &Lease, packages: &[PackageRecord], now: Time) -> 
         package_id: holder.package.clone(),
         path: record.map(|r| r.path.clone()).unwrap_or_default(),
         namespace: holder.namespace.clone(),
-        workload: holder.workload.clone(),
+        workload: workload(holder, record),
         interface: holder.interface.clone(),
         state,
         since: rfc3339(lease.since),
         age: age(lease.since, now),
     }
+}
+
+/// As written on the Interface, else what the last render attached it to.
+fn workload(holder: &Holder, record: Option<&PackageRecord>) -> String {
+    if !holder.workload.is_empty() {
+        return holder.workload.clone();
+    }
+    let attached = record.and_then(|r| r.workloads.get(&holder.interface));
+    attached.cloned().unwrap_or_default()
 }
 
 /// Leases as a table.

@@ -35,6 +35,8 @@ fn book_with_a_package(path: &Path) {
         cluster: "edge-cluster-1".into(),
         name: "gnb-blueprint".into(),
         path: "deployed/gnb".into(),
+        workloads: std::collections::BTreeMap::new(),
+        vlans: std::collections::BTreeSet::new(),
         at: now,
     })
     .unwrap();

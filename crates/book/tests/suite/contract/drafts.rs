@@ -53,7 +53,7 @@ pub(super) fn a_draft_that_drops_and_a_draft_that_keeps_commit_in_either_order(
         commit(shelf.store(), NOW, |txn| {
             win(txn, address, &holder(1));
         });
-        let drops = reserve(shelf.store(), later(1), |txn| release(txn, address, 0));
+        let drops = reserve(shelf.store(), later(1), |txn| release(txn, address, 10));
         let keeps = reserve(shelf.store(), later(1), |txn| {
             win(txn, address, &holder(1));
         });
@@ -67,7 +67,7 @@ pub(super) fn a_draft_that_drops_and_a_draft_that_keeps_commit_in_either_order(
         }
     }
     // Whoever is published last decides.
-    let expected = ["10.0.0.1 n1 cooling 2", "10.0.0.2 n1 held"];
+    let expected = ["10.0.0.1 n1 cooling 12", "10.0.0.2 n1 held"];
     assert_eq!(shown(shelf.store()), expected);
 }
 

@@ -1,0 +1,250 @@
+//! What is read and what is written: the source, an earlier output, and the difference between the two.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use mooring_api::{Code, Finding, annotation};
+use mooring_blueprint::Object;
+use mooring_book::Store;
+use mooring_krm::layout;
+use serde_json::Value;
+
+use crate::Error;
+use crate::disk::{Disk, MAX_FILE, RealDisk, Tree, read_tree};
+use crate::documents::Documents;
+use crate::journal::{self, Change};
+use crate::report::{Changed, FileChange, Report, Request};
+use crate::unit::Unit;
+
+/// The absolute place of a package: what the book remembers, and what tells a move from a copy.
+pub(crate) fn place(root: &Path, dir: &str) -> PathBuf {
+    let path = if dir.is_empty() {
+        root.to_owned()
+    } else {
+        root.join(dir)
+    };
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+/// The source, and what was written before.
+pub(crate) struct Trees {
+    source: Tree,
+    /// Where a run with `--out` wrote before.
+    out: Option<Tree>,
+}
+
+impl Trees {
+    pub(crate) fn gather(
+        store: &dyn Store,
+        request: &Request,
+        target: &Path,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Self, Vec<Finding>> {
+        let settled = |dir: &Path, findings: &mut Vec<Finding>| {
+            if request.check {
+                // What an interrupted run left would be finished first; a check only says so.
+                return match journal::pending(&RealDisk, dir) {
+                    Ok(Some(root)) => Err(vec![interrupted(&root)]),
+                    _ => read_tree(&RealDisk, dir),
+                };
+            }
+            let commit = |txn| store.commit(txn, request.now);
+            let (tree, recovered) = journal::read_settled(&RealDisk, dir, commit)?;
+            findings.extend(recovered.iter().filter_map(journal::Recovered::finding));
+            Ok(tree)
+        };
+        let Some(out) = &request.out else {
+            let source = settled(target, findings)?;
+            return Ok(Self { source, out: None });
+        };
+        if let Ok(Some(root)) = journal::pending(&RealDisk, &request.source) {
+            return Err(vec![interrupted(&root)]);
+        }
+        let source = read_tree(&RealDisk, &request.source)?;
+        let there = RealDisk.meta(&out.join(".")).is_ok();
+        let out = if there {
+            settled(out, findings)?
+        } else {
+            Tree::default()
+        };
+        Ok(Self {
+            source,
+            out: Some(out),
+        })
+    }
+
+    /// The packages, parsed and checked. With `--out`, what an earlier run generated there belongs to
+    /// the package too: its comments, and the addresses it says, are kept.
+    pub(crate) fn units(&self, request: &Request, findings: &mut Vec<Finding>) -> Vec<Unit> {
+        let packages = layout(&self.source.files).packages;
+        if packages.is_empty() {
+            findings.push(
+                Finding::error(
+                    Code::PackageMissing,
+                    format!("{} holds no Kptfile", request.source.display()),
+                )
+                .help("Name a package directory, or make one: a Kptfile with apiVersion kpt.dev/v1, kind and metadata.name."),
+            );
+            return Vec::new();
+        }
+        let work: Vec<_> = packages
+            .into_iter()
+            .map(|p| (p.directory, p.files))
+            .collect();
+        let parsed = crate::parallel::map(work, |(dir, mut paths)| {
+            let mut findings = Vec::new();
+            let generated = self.generated(&dir, &paths);
+            let from_source = paths.len();
+            paths.extend(generated);
+            let bytes = paths.iter().enumerate().filter_map(|(i, path)| {
+                let tree = if i < from_source {
+                    &self.source
+                } else {
+                    self.out.as_ref()?
+                };
+                Some((path.as_str(), tree.files.get(path)?.as_slice()))
+            });
+            let shown = |path: &str| {
+                let own = self.source.files.contains_key(path);
+                let root = if own {
+                    &request.source
+                } else {
+                    request.out.as_ref().unwrap_or(&request.source)
+                };
+                root.join(path).display().to_string()
+            };
+            let documents = Documents::parse(bytes, shown, &mut findings);
+            documents.check(&mut findings);
+            (Unit::new(dir, paths, documents), findings)
+        });
+        let mut units = Vec::new();
+        for (unit, found) in parsed {
+            findings.extend(found);
+            units.extend(unit);
+        }
+        units
+    }
+
+    /// Files of an earlier run in OUT that hold nothing but generated objects.
+    fn generated(&self, dir: &str, source: &[String]) -> Vec<String> {
+        let Some(out) = &self.out else {
+            return Vec::new();
+        };
+        let start = if dir.is_empty() {
+            String::new()
+        } else {
+            format!("{dir}/")
+        };
+        let below = out.files.range(start.clone()..).map(|(path, _)| path);
+        let inside = below
+            .take_while(|path| path.starts_with(&start))
+            .filter(|path| {
+                !path[start.len()..].contains('/')
+                    && !source.contains(path)
+                    && !path.ends_with("Kptfile")
+            });
+        let ours = |path: &&String| {
+            mooring_krm::File::parse(&out.files[*path]).is_ok_and(|file| {
+                let mut objects = file.documents().iter().filter(|d| d.value().is_object());
+                let owned = |v: &Value| {
+                    Object {
+                        value: v.clone(),
+                        source: None,
+                    }
+                    .owner()
+                    .is_some()
+                };
+                objects.clone().next().is_some() && objects.all(|d| owned(d.value()))
+            })
+        };
+        inside.filter(ours).cloned().collect()
+    }
+
+    /// The id that an earlier run minted into OUT.
+    pub(crate) fn previous_id(&self, dir: &str) -> Option<String> {
+        let path = if dir.is_empty() {
+            "Kptfile".to_owned()
+        } else {
+            format!("{dir}/Kptfile")
+        };
+        let file = mooring_krm::File::parse(self.out.as_ref()?.files.get(&path)?).ok()?;
+        let value = file.documents().first()?.value().clone();
+        Object {
+            value,
+            source: None,
+        }
+        .annotation(annotation::PACKAGE_ID)
+        .map(ToOwned::to_owned)
+    }
+
+    /// With `--out`, every file of the source goes along.
+    pub(crate) fn copies(
+        &self,
+        request: &Request,
+    ) -> Result<BTreeMap<String, Option<Vec<u8>>>, Error> {
+        if self.out.is_none() {
+            return Ok(BTreeMap::new());
+        }
+        let mut files: BTreeMap<String, Option<Vec<u8>>> = self
+            .source
+            .files
+            .iter()
+            .map(|(p, b)| (p.clone(), Some(b.clone())))
+            .collect();
+        for path in &self.source.others {
+            let full = request.source.join(path);
+            let bytes = RealDisk
+                .read(&full, MAX_FILE)
+                .map_err(|source| Error::Disk {
+                    act: "read",
+                    path: full,
+                    source,
+                })?;
+            files.insert(path.clone(), Some(bytes));
+        }
+        Ok(files)
+    }
+
+    /// What really changes on disk.
+    pub(crate) fn changes(
+        &self,
+        files: BTreeMap<String, Option<Vec<u8>>>,
+        target: &Path,
+        report: &mut Report,
+    ) -> Vec<Change> {
+        let before = self.out.as_ref().unwrap_or(&self.source);
+        let mut changes = Vec::new();
+        for (path, bytes) in files {
+            let old = before.files.get(&path).cloned().or_else(|| {
+                before
+                    .others
+                    .contains(&path)
+                    .then(|| RealDisk.read(&target.join(&path), MAX_FILE).ok())?
+            });
+            let what = match (&old, &bytes) {
+                (None, None) => continue,
+                (Some(old), Some(new)) if old == new => continue,
+                (None, Some(_)) => Changed::Created,
+                (Some(_), Some(_)) => Changed::Updated,
+                (Some(_), None) => Changed::Removed,
+            };
+            report.changes.push(FileChange {
+                path: target.join(&path),
+                what,
+            });
+            changes.push(match bytes {
+                Some(bytes) => Change::Write { path, bytes },
+                None => Change::Remove { path },
+            });
+        }
+        changes
+    }
+}
+
+fn interrupted(root: &Path) -> Finding {
+    Finding::error(
+        Code::RenderInterrupted,
+        format!("an interrupted run left {} half-written", root.display()),
+    )
+    .help("Render that directory once more: the run is then finished or undone.")
+}
