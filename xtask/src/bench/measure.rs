@@ -1,16 +1,20 @@
 //! What benches share: timing, and building the tables of a report.
 
+use std::fs;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use super::{Curve, Row};
 
-/// The best of several runs: the one that the machine disturbed least. The work times itself, so that its
-/// preparation does not count.
-pub(super) fn best_of(runs: u32, mut work: impl FnMut() -> Result<Duration>) -> Result<Duration> {
-    let first = work()?;
-    (1..runs).try_fold(first, |best, _| Ok(best.min(work()?)))
+/// How long this thread has run on a processor: what a busy machine takes away does not count.
+pub(super) fn cpu_time() -> Result<Duration> {
+    let path = "/proc/thread-self/schedstat";
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+    let nanos = text.split_whitespace().next().and_then(|n| n.parse().ok());
+    Ok(Duration::from_nanos(
+        nanos.with_context(|| format!("{path} has no time"))?,
+    ))
 }
 
 /// How many of them fit into a second.
