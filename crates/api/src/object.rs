@@ -86,6 +86,10 @@ pub mod annotation {
     pub const DEFAULT_ROUTE: &str = "mooring.dev/default-route";
     /// `Kind/name`.
     pub const WORKLOAD: &str = "mooring.dev/workload";
+    /// Twin of `Interface.spec.mtu`.
+    pub const MTU: &str = "mooring.dev/mtu";
+    /// Twin of `Interface.spec.vlan`.
+    pub const VLAN: &str = "mooring.dev/vlan";
     /// Name of the NAD.
     pub const NAD_NAME: &str = "mooring.dev/nad-name";
     /// The plugin's mode.

@@ -252,28 +252,59 @@ impl Bundle {
     /// by key (so that its file keeps comments and order), else it is added.
     pub fn upsert(&mut self, made: Object) -> Result<(), Finding> {
         let reference = made.reference();
-        let same = |o: &&mut Object| {
+        let same = |o: &&Object| {
             o.name() == reference.name
                 && o.kind() == reference.kind
                 && o.group() == reference.group()
                 && (o.namespace() == reference.namespace || o.owner() == made.owner())
         };
-        match self.objects.iter_mut().find(same) {
-            None => self.objects.push(made),
-            Some(known) if known.owner() == made.owner() => overlay(&mut known.value, made.value),
-            Some(known) => {
-                let owner = made.owner().unwrap_or("the package");
-                return Err(Finding::error(
-                    Code::NameTaken,
-                    format!("{reference} is needed for {owner}, but this one is yours"),
-                )
-                .on(&known.reference())
-                .at("metadata.name")
-                .help("Rename it, or remove it and let Mooring make its own."));
+        let Some(place) = self.objects.iter().position(|o| same(&o)) else {
+            self.objects.push(made);
+            return Ok(());
+        };
+        let owner = self.objects[place].owner().map(ToOwned::to_owned);
+        let stays = |owner: &str| {
+            let named = |o: &Object| format!("{}/{}", o.kind(), o.name()) == owner;
+            self.objects.iter().any(named)
+        };
+        match owner {
+            Some(owner) if made.owner() != Some(&owner) && stays(&owner) => Err(Finding::error(
+                Code::NameTaken,
+                format!(
+                    "{reference} is needed for {} and for {owner}",
+                    made.owner().unwrap_or("the package")
+                ),
+            )
+            .on(&maker(&made, &self.objects))
+            .at("metadata.name")
+            .help(format!(
+                "Give each its own name, or its NAD one with {}.",
+                annotation::NAD_NAME
+            ))),
+            None => Err(Finding::error(
+                Code::NameTaken,
+                format!(
+                    "{reference} is needed for {}, but this one is yours",
+                    made.owner().unwrap_or("the package")
+                ),
+            )
+            .on(&reference)
+            .at("metadata.name")
+            .help("Rename it, or remove it and let Mooring make its own.")),
+            // Ours, or made for something that is gone.
+            Some(_) => {
+                overlay(&mut self.objects[place].value, made.value);
+                Ok(())
             }
         }
-        Ok(())
     }
+}
+
+/// What a generated object is made for; the object itself where that cannot be told.
+fn maker(made: &Object, objects: &[Object]) -> ObjectRef {
+    let named = |o: &&Object| made.owner() == Some(&format!("{}/{}", o.kind(), o.name()));
+    let maker = objects.iter().find(named);
+    maker.map_or_else(|| made.reference(), Object::reference)
 }
 
 /// `known` gets the content of `made`. In `metadata` and at the top, keys that only `known` has stay:

@@ -105,10 +105,7 @@ pub fn read(
             &[("true", true), ("false", false)],
             false,
         ),
-        workload: reader.one(annotation::WORKLOAD, "Kind/name", |text| {
-            let (kind, name) = text.split_once('/')?;
-            (!kind.is_empty() && !name.is_empty()).then(|| (kind.to_owned(), name.to_owned()))
-        }),
+        workload: reader.one(annotation::WORKLOAD, "Kind/name", workload),
         nad_name: reader.one(annotation::NAD_NAME, "a name in lower case", |text| {
             is_object_name(text).then(|| text.to_owned())
         }),
@@ -189,6 +186,44 @@ pub fn one<T: FromStr>(
         findings,
     }
     .one(key, grammar, |t| t.parse().ok())
+}
+
+/// A field that we add to somebody else's kind may stand in its annotation twin instead, where the
+/// installed CRD would prune it. Where both stand and differ, nobody knows which one is meant.
+pub fn twin<T: PartialEq>(
+    object: &Object,
+    (field, written): (&str, Option<T>),
+    (key, grammar): (&str, &str),
+    parse: impl Fn(&str) -> Option<T>,
+    findings: &mut Vec<Finding>,
+) -> Option<T> {
+    let marks = Marks::default();
+    let twin = Reader {
+        object,
+        marks: &marks,
+        findings,
+    }
+    .one(key, grammar, parse);
+    if let (Some(written), Some(twin)) = (&written, &twin)
+        && written != twin
+    {
+        findings.push(
+            Finding::error(
+                Code::InvalidAnnotation,
+                format!("annotation {key} and {field} disagree"),
+            )
+            .on(&object.reference())
+            .at(format!("metadata.annotations[{key}]"))
+            .help("Make the two equal, or remove one of them."),
+        );
+    }
+    written.or(twin)
+}
+
+/// `Kind/name`.
+pub fn workload(text: &str) -> Option<(String, String)> {
+    let (kind, name) = text.split_once('/')?;
+    (!kind.is_empty() && !name.is_empty()).then(|| (kind.to_owned(), name.to_owned()))
 }
 
 struct Reader<'a> {

@@ -54,6 +54,7 @@ fn port_nads(
             .iter()
             .filter(|a| a.name.node.as_ref() == node)
             .collect();
+        check_routes(port, &mine)?;
         let ipam = ipam(port, &mine, cluster, ctx);
         let name = node_name(&port.nad_name(), node);
         let config = config::build(
@@ -118,6 +119,9 @@ fn plugin(
         .help(format!("Add spec.cnis to {}.", cluster.reference))
     })?;
     cluster.offers(cni, &port.object)?;
+    if matches!(cni, CniType::HostDevice | CniType::AmdHostDevice) && vlan.is_some() {
+        return Err(whole_nic(port, cni));
+    }
     let mtu = port.mtu.map(u32::from);
     let mode = port.choices.mode.clone();
     let nic = || cluster.nic(cni, &port.object).cloned();
@@ -217,6 +221,22 @@ fn plugin(
     })
 }
 
+/// A VLAN that would be dropped silently is worse than a refusal.
+fn whole_nic(port: &Port, cni: CniType) -> Finding {
+    let field = if port.wants_vlan {
+        "spec.attachmentType"
+    } else {
+        "spec.vlan"
+    };
+    Finding::error(
+        Code::InvalidField,
+        format!("{cni} hands over a whole NIC, and its plugin has no VLAN"),
+    )
+    .on(&port.object)
+    .at(field)
+    .help("Remove the VLAN and tag inside the pod, or use cniType vlan, macvlan or sriov.")
+}
+
 /// A NIC that is no bridge itself: the bridge over it has its name with `br-` before.
 fn bridge_of(nic: &IfName, port: &Port) -> Result<IfName, Finding> {
     format!("br-{nic}").parse().map_err(|e| {
@@ -305,6 +325,35 @@ fn ipam(port: &Port, answers: &[&Answered], cluster: &Cluster, ctx: &Context<'_>
             dns,
         },
     }
+}
+
+/// A route needs somewhere to go. The agent knows the gateway of our own plugin's addresses.
+fn check_routes(port: &Port, answers: &[&Answered]) -> Result<(), Finding> {
+    let reachable = |family: Family| {
+        let of_family = |a: &&&Answered| a.prefix.family() == family && a.gateway.is_some();
+        port.choices.flavour == Flavour::Moor || answers.iter().any(|a| of_family(&a))
+    };
+    let lost = port
+        .choices
+        .routes
+        .iter()
+        .find(|r| r.via.is_none() && !reachable(r.dst.family()));
+    lost.map_or(Ok(()), |route| {
+        Err(Finding::error(
+            Code::InvalidAnnotation,
+            format!(
+                "the route to {} has no next hop: the interface has no {} gateway",
+                route.dst,
+                route.dst.family()
+            ),
+        )
+        .on(&port.object)
+        .at(format!("metadata.annotations[{}]", annotation::ROUTES))
+        .help(format!(
+            "Write {} via ADDRESS, or remove the route.",
+            route.dst
+        )))
+    })
 }
 
 /// What was asked for, the default route where asked, and every sibling subnet. A destination is

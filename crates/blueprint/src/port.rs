@@ -270,18 +270,33 @@ fn from_interface(
         }
     };
     let mut choices = choices::read(object, &bundle.marks, Carrier::Nad, findings);
-    if object.annotation(annotation::WORKLOAD).is_none()
-        && let Some((kind, name)) = spec.workload.as_deref().and_then(|w| w.split_once('/'))
-    {
-        choices.workload = Some((kind.to_owned(), name.to_owned()));
+    let written = spec.workload.as_deref().and_then(choices::workload);
+    if written.is_some() {
+        let key = (annotation::WORKLOAD, "Kind/name");
+        let field = ("spec.workload", written);
+        choices.workload = choices::twin(object, field, key, choices::workload, findings);
     }
+    let vlan = choices::twin(
+        object,
+        ("spec.vlan", spec.vlan),
+        (annotation::VLAN, "a VLAN id from 1 to 4094"),
+        |text| VlanId::try_from(text.parse::<u16>().ok()?).ok(),
+        findings,
+    );
+    let mtu = choices::twin(
+        object,
+        ("spec.mtu", spec.mtu),
+        (annotation::MTU, "a number from 68 to 65535"),
+        |text| text.parse().ok().filter(|mtu| *mtu >= 68),
+        findings,
+    );
     let families = spec
         .ip_family_policy
         .map_or(&[Family::V4][..], |p| p.families())
         .to_vec();
     let cni = spec.cni_type;
     let wants_vlan = spec.attachment_type == Some(AttachmentType::Vlan)
-        && spec.vlan.is_none()
+        && vlan.is_none()
         && instance != POD_NETWORK;
     let workload = workload::choose(
         bundle,
@@ -303,9 +318,9 @@ fn from_interface(
         attachable: cni.is_some(),
         cni,
         families,
-        vlan: spec.vlan,
+        vlan,
         wants_vlan,
-        mtu: spec.mtu,
+        mtu,
         sriov: spec.sriov_spec,
         pod_name: pod_name(object.name(), &reference, findings),
         namespace: namespace_of(object, bundle, workload.as_ref()),
