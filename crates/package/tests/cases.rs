@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mooring_api::Time;
+use mooring_api::{Code, Time};
 use mooring_book::{Filter, MemoryStore, Store};
 use mooring_package::{Dialect, Report, Request, render};
 use mooring_testkit::{Case, each_case, hash_tree};
@@ -58,6 +58,7 @@ fn run(case: &Case) {
             (hash_tree(&target), holds(&store)),
             "an error must change nothing"
         );
+        check_refusal(case, &report);
         case.check_text("findings", &said);
         return;
     }
@@ -139,6 +140,17 @@ fn act(store: &MemoryStore, request: &Request, work: &Path, said: &mut String) -
         writeln!(said, "{text}").unwrap();
     }
     report
+}
+
+/// Every error names its place and a remedy, and a refused case expects no tree.
+fn check_refusal(case: &Case, report: &Report) {
+    for finding in report.findings.iter().filter(|f| f.is_error()) {
+        assert!(!finding.help.is_empty(), "no remedy: {finding}");
+        let placed = finding.location.is_some() || finding.code == Code::PackageMissing;
+        assert!(placed, "no place: {finding}");
+    }
+    let stale = case.expected();
+    assert!(!stale.exists(), "{} is not compared", stale.display());
 }
 
 /// A second run, with and without `--check`, changes nothing.
