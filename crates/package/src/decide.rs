@@ -141,7 +141,7 @@ impl Run<'_, '_> {
         ))
     }
 
-    /// Releases what the package held and no longer wants, in this cluster and in one it moved from.
+    /// Releases what the package held and no longer wants in this cluster.
     fn give_back(&mut self, id: &str, cluster: &str, held: &[Lease]) -> Result<(), Error> {
         let wanted: BTreeSet<_> = held.iter().map(|l| (&l.instance, l.thing)).collect();
         for lease in self.txn.held_by_package(cluster, id)? {
@@ -187,10 +187,9 @@ impl Run<'_, '_> {
         hash.update(self.request.entropy);
         hash.update((self.nth as u64).to_be_bytes());
         hash.update(unit.dir.as_bytes());
-        hash.finalize()[..8]
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect()
+        let digest = hash.finalize();
+        let head = digest.first_chunk().expect("a digest has 32 bytes");
+        format!("{:016x}", u64::from_be_bytes(*head))
     }
 }
 
@@ -222,7 +221,8 @@ fn own_pools(unit: &Unit, site: &Site, said: &mut Vec<Finding>) -> Option<Pools>
     Some(pools)
 }
 
-fn cool_down(pools: &Pools, lease: &Lease) -> Span {
+/// How long what is released rests.
+pub(crate) fn cool_down(pools: &Pools, lease: &Lease) -> Span {
     let covers = |p: &&mooring_ipam::Prefix| {
         p.instance == lease.instance
             && lease

@@ -13,6 +13,7 @@ pub mod disk;
 mod documents;
 mod function;
 pub mod journal;
+mod moved;
 mod parallel;
 mod read;
 mod render;

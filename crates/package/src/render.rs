@@ -11,9 +11,9 @@ use crate::disk::{Disk, LOCK_WAIT, RealDisk, TreeLock};
 use crate::journal::{self, CommitError, Plan};
 use crate::report::{PackageReport, Report, Request};
 use crate::site::Site;
-use crate::trees::Trees;
+use crate::trees::{Trees, place};
 use crate::unit::Unit;
-use crate::{Error, Progress, summary, vlan};
+use crate::{Error, Progress, moved, summary, vlan};
 
 /// How long a reservation lives when its run is killed between reserving and committing. The next
 /// render of the same package takes its addresses over at once, however long this is.
@@ -73,7 +73,9 @@ pub fn render(
     if report.has_errors() {
         return Ok(sorted(report));
     }
-    vlan::give_back(store, &mut *txn, &decided)?;
+    let places = units.iter().map(|u| place(&target, &u.dir)).zip(&decided);
+    let moved = moved::give_back(store, &mut *txn, &places.collect::<Vec<_>>(), &site.pools)?;
+    vlan::give_back(store, &mut *txn, &decided, &moved)?;
 
     let mut files: BTreeMap<String, Option<Vec<u8>>> = trees.copies(request)?;
     let texts = crate::parallel::map(units.iter().zip(&decided).collect(), |(unit, d)| {

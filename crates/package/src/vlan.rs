@@ -11,10 +11,12 @@ use crate::Error;
 use crate::decide::{Decided, vlans};
 
 /// Releases the VLANs of networks that the packages of this run used before and nobody uses now.
+/// `moved` has (cluster, id) of packages that went elsewhere.
 pub(crate) fn give_back(
     store: &dyn Store,
     txn: &mut dyn Txn,
     decided: &[Decided],
+    moved: &[(String, String)],
 ) -> Result<(), Error> {
     let mut before: BTreeMap<(String, String), BTreeSet<InstanceKey>> = store
         .packages()?
@@ -23,6 +25,11 @@ pub(crate) fn give_back(
         .map(|p| ((p.cluster, p.id), p.vlans))
         .collect();
     let mut dropped = BTreeSet::new();
+    for key in moved {
+        for network in before.remove(key).unwrap_or_default() {
+            dropped.insert((key.0.clone(), network));
+        }
+    }
     for package in decided {
         let Some(cluster) = &package.outcome.cluster else {
             continue;

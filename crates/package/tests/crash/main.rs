@@ -10,6 +10,7 @@
 
 mod book;
 mod disk;
+mod together;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,8 @@
 //! The seed's own example, field by field (DESIGN §4): the first thing that must hold.
 
-mod fleet;
-
 use std::fs;
 
-use fleet::{Place, documents, object};
+use crate::fleet::{Place, documents, object};
 use mooring_api::{Code, Severity};
 use serde_json::{Value, json};
 

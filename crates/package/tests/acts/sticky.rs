@@ -1,10 +1,8 @@
 //! Same identity, same address: after holes were made, so that allocating afresh would give others.
 
-mod fleet;
-
 use std::fs;
 
-use fleet::Place;
+use crate::fleet::Place;
 use mooring_api::Code;
 use mooring_book::Store;
 use mooring_package::{Request, rebuild};
@@ -133,7 +131,7 @@ fn a_lost_book_without_rebuild_still_gives_the_same_addresses() {
 #[test]
 fn a_copy_is_refused_and_a_new_id_gives_it_addresses_of_its_own() {
     let place = with_a_hole();
-    fleet::copy(&place.path("c"), &place.path("copy"));
+    crate::fleet::copy(&place.path("c"), &place.path("copy"));
     let before = mooring_testkit::hash_tree(&place.path("copy"));
     let report = place.try_render("copy", |_| {});
     let codes: Vec<Code> = report.findings.iter().map(|f| f.code).collect();
@@ -161,7 +159,7 @@ fn a_copy_is_refused_and_a_new_id_gives_it_addresses_of_its_own() {
     );
     // With the original gone, a copy is a move.
     let original = place.addresses("c");
-    fleet::copy(&place.path("c"), &place.path("again"));
+    crate::fleet::copy(&place.path("c"), &place.path("again"));
     fs::remove_dir_all(place.path("c")).unwrap();
     place.render("again", |_| {});
     assert_eq!(original, place.addresses("again"));

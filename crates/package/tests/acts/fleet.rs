@@ -1,5 +1,4 @@
 //! A place with packages, a management directory and a file book, for tests that act more than once.
-#![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +10,13 @@ use mooring_package::{Report, Request, render};
 use serde_json::Value;
 
 /// A temporary directory with `mgmt/` and `book.redb`.
-pub struct Place {
+pub(crate) struct Place {
     dir: tempfile::TempDir,
 }
 
 impl Place {
     /// With the site of the folder cases as management directory.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = Self {
             dir: tempfile::tempdir().unwrap(),
         };
@@ -26,19 +25,19 @@ impl Place {
     }
 
     /// A path below the place.
-    pub fn path(&self, below: &str) -> PathBuf {
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.dir.path().join(below)
     }
 
     /// Writes a file, with the directories it needs.
-    pub fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
     /// The input of a folder case as a package.
-    pub fn copy_case(&self, case: &str, to: &str) {
+    pub(crate) fn copy_case(&self, case: &str, to: &str) {
         copy(
             &tests().join("cases").join(case).join("input"),
             &self.path(to),
@@ -46,7 +45,7 @@ impl Place {
     }
 
     /// A package with these Interfaces on network `vpc-control`.
-    pub fn package(&self, dir: &str, interfaces: &[&str]) {
+    pub(crate) fn package(&self, dir: &str, interfaces: &[&str]) {
         let name = dir.rsplit('/').next().unwrap();
         let kptfile = self.path(dir).join("Kptfile");
         if !kptfile.exists() {
@@ -68,12 +67,12 @@ impl Place {
     }
 
     /// The book, opened as a new process would.
-    pub fn book(&self) -> FileStore {
+    pub(crate) fn book(&self) -> FileStore {
         FileStore::open(&self.path("book.redb"), &Options::default()).unwrap()
     }
 
     /// A request for a package of this place.
-    pub fn request(&self, source: &str) -> Request {
+    pub(crate) fn request(&self, source: &str) -> Request {
         Request {
             source: self.path(source),
             out: None,
@@ -89,21 +88,21 @@ impl Place {
     }
 
     /// Renders and returns the report, whatever it says.
-    pub fn try_render(&self, source: &str, adjust: impl FnOnce(&mut Request)) -> Report {
+    pub(crate) fn try_render(&self, source: &str, adjust: impl FnOnce(&mut Request)) -> Report {
         let mut request = self.request(source);
         adjust(&mut request);
         render(&self.book(), &request, &|_, _| {}).unwrap()
     }
 
     /// Renders; errors fail the test.
-    pub fn render(&self, source: &str, adjust: impl FnOnce(&mut Request)) -> Report {
+    pub(crate) fn render(&self, source: &str, adjust: impl FnOnce(&mut Request)) -> Report {
         let report = self.try_render(source, adjust);
         assert!(!report.has_errors(), "{:?}", report.findings);
         report
     }
 
     /// Every address in the book, in order.
-    pub fn held(&self) -> Vec<String> {
+    pub(crate) fn held(&self) -> Vec<String> {
         let leases = self.book().leases(&Filter::default()).unwrap();
         leases
             .iter()
@@ -113,7 +112,7 @@ impl Place {
     }
 
     /// Interface → address of a rendered package.
-    pub fn addresses(&self, package: &str) -> Vec<(String, String)> {
+    pub(crate) fn addresses(&self, package: &str) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = documents(&self.path(package))
             .iter()
             .filter(|d| d["kind"] == "IPClaim")
@@ -142,7 +141,7 @@ fn tests() -> PathBuf {
 }
 
 /// Copies a directory.
-pub fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());
@@ -155,7 +154,7 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 /// Every document below a directory.
-pub fn documents(dir: &Path) -> Vec<Value> {
+pub(crate) fn documents(dir: &Path) -> Vec<Value> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
         let path = entry.path();
@@ -171,7 +170,7 @@ pub fn documents(dir: &Path) -> Vec<Value> {
 }
 
 /// The one object of that kind and name.
-pub fn object(dir: &Path, kind: &str, name: &str) -> Value {
+pub(crate) fn object(dir: &Path, kind: &str, name: &str) -> Value {
     let mut found = documents(dir);
     found.retain(|d| d["kind"] == kind && d["metadata"]["name"] == name);
     assert_eq!(

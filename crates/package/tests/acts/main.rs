@@ -1,0 +1,11 @@
+//! What happens over several acts on real files and a real book: the seed's example, stickiness.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a failed set-up is a failed test; inputs need no atomic writer"
+)]
+
+mod fleet;
+mod seed;
+mod sticky;
