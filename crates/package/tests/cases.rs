@@ -14,6 +14,12 @@
 //! Every case is rendered twice: the second run must change nothing. A case that ends in an error must
 //! leave tree and book as they were. `MOOR_UPDATE=1` rewrites expectations; review the diff.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed set-up is a failed test"
+)]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
