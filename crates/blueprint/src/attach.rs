@@ -60,6 +60,8 @@ pub fn attach(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) -> Vec<Fin
 struct Entry {
     selection: Selection,
     resource: Option<String>,
+    /// Whether the NAD itself carries the address: attached twice, the pod would have it twice.
+    fixed: bool,
 }
 
 fn entries(
@@ -79,6 +81,7 @@ fn entries(
             Vec::new()
         };
         Some(Entry {
+            fixed: port.is_static() && port.choices.carrier == Carrier::Nad,
             resource: nad
                 .annotation(annotation::RESOURCE_NAME)
                 .map(ToOwned::to_owned),
@@ -186,7 +189,12 @@ impl Edit<'_> {
             &namespace
         };
         match networks::merge(existing.as_deref(), runs_in, &selections, &gone) {
-            Ok(text) => self.set_networks(existing.as_deref(), text),
+            Ok(text) => {
+                if let Some(finding) = self.twice(text.as_deref(), runs_in, wanted) {
+                    return vec![finding];
+                }
+                self.set_networks(existing.as_deref(), text);
+            }
             Err(error) => return vec![self.unreadable(&error)],
         }
         let was: Vec<&str> = before.iter().filter_map(|(_, r)| r.as_deref()).collect();
@@ -198,6 +206,32 @@ impl Edit<'_> {
         self.pin(node);
         self.remember(&selections, wanted);
         Vec::new()
+    }
+
+    /// A NAD that carries its address can be attached once.
+    fn twice(&self, text: Option<&str>, runs_in: &str, wanted: &[Entry]) -> Option<Finding> {
+        let networks = networks::parse(text?).ok()?;
+        let count = |wanted: &Selection| {
+            let namespace = |n: Option<&str>| n.unwrap_or(runs_in).to_owned();
+            let ours = namespace(wanted.namespace.as_deref());
+            let same =
+                |e: &&networks::Entry| e.name() == wanted.name && namespace(e.namespace()) == ours;
+            networks.entries.iter().filter(same).count()
+        };
+        let double = wanted.iter().find(|e| e.fixed && count(&e.selection) > 1)?;
+        let below = format!("metadata.annotations[{}]", annotation::NETWORKS);
+        let name = &double.selection.name;
+        Some(
+            Finding::error(
+                Code::DuplicateAddress,
+                format!("{name} is attached twice, and the pod would have its address twice"),
+            )
+            .on(&self.object.reference())
+            .at(field(self.path, &below))
+            .help(format!(
+                "Remove your entry for {name}: Mooring attaches it, under the Interface's name."
+            )),
+        )
     }
 
     /// Pins the workload to a node, or takes back the pin that was ours.
