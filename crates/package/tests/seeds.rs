@@ -12,6 +12,12 @@
 //! a case is compared with it: the case holds every field of the seed with the seed's value (and may hold
 //! more). `; but REASON` is for what is written differently on purpose, and is not compared.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a table or seed that cannot be read is a failed test"
+)]
+
 #[path = "seeds/block.rs"]
 mod block;
 #[path = "seeds/table.rs"]
