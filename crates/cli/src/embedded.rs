@@ -73,6 +73,7 @@ const PAGES: &[(&str, &str)] = files! { "docs/findings":
     "PoolExhausted.md",
     "PrefixOutsideInstance.md",
     "RecreateSet.md",
+    "RenderInterrupted.md",
     "RenderRecovered.md",
     "SharedStaticAddress.md",
     "SurgingStrategy.md",

@@ -46,7 +46,10 @@ fn parse() -> Result<Cli, clap::Error> {
     let Some(name) = name.to_str().filter(is_function) else {
         return Cli::try_parse();
     };
-    let book = BookArg { book: None };
+    let book = BookArg {
+        book: None,
+        wait: None,
+    };
     let name = name.to_owned();
     Ok(Cli {
         command: Command::Function(FunctionArgs { name, book }),

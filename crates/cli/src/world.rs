@@ -9,10 +9,11 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use mooring_api::Time;
+use mooring_book::Options;
 
 pub(crate) use book::{Access, Book};
 
@@ -113,10 +114,12 @@ impl World {
 
     /// The book that the arguments, the environment and the management directory point at. It is opened at first use.
     pub(crate) fn book(&self, arg: &BookArg, mgmt: Option<&Path>, access: Access) -> Book {
-        Book::at(
-            mooring_book::locate(arg.book.as_deref(), self.variable, mgmt),
-            access,
-        )
+        let path = mooring_book::locate(arg.book.as_deref(), self.variable, mgmt);
+        let mut options = Options::default();
+        if let Some(seconds) = arg.wait {
+            options.wait = Duration::from_secs(seconds);
+        }
+        Book::at(path, access, options)
     }
 }
 

@@ -13,6 +13,9 @@ pub(crate) struct BookArg {
     /// The address book [default: $MOOR_BOOK, else .moor/book.redb in the management directory, else the state directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) book: Option<PathBuf>,
+    /// How long to wait while another run has the book [default: 10]
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    pub(crate) wait: Option<u64>,
 }
 
 /// Where pools and clusters are.

@@ -4,14 +4,14 @@
 
 use std::path::PathBuf;
 
-use mooring_api::{Family, Finding, HostCidr, Selector, Span};
+use mooring_api::{Family, Finding, HostCidr, Selector, Span, Time};
 use mooring_book::{Store as _, allocate};
-use mooring_ipam::{Claim, Holder, InstanceKey, Kind, Order, Want};
+use mooring_ipam::{Claim, Holder, InstanceKey, Kind, Lease, Order, Pools, Refusal, Want};
 
 use super::who_has::{describe, table};
 use crate::args::{ClaimArgs, FamilyArg};
 use crate::output::Output;
-use crate::world::{Access, Exit, Usage, World};
+use crate::world::{Access, Book, Exit, Usage, World};
 
 /// A reservation lives only between two writes of this run.
 const TTL: Span = Span(60);
@@ -31,22 +31,15 @@ pub(crate) fn run(args: &ClaimArgs, world: &World, output: &mut Output) -> anyho
         return Ok(Exit::Wrong);
     }
     let book = world.book(&args.book, Some(&request.mgmt), Access::Write);
-    let mut txn = book.begin(world.now)?;
-    let lease = match allocate(txn.as_mut(), &management.pools, &request.claim)? {
-        Ok(lease) => lease,
+    let taken = book.settle(|book| take(book, &management.pools, &request.claim, world.now))?;
+    let (lease, known) = match taken {
+        Ok(taken) => taken,
         Err(refusal) => {
             output.findings(&[refusal.finding()]);
             output.say("nothing was taken");
             return Ok(Exit::Wrong);
         }
     };
-    let known = txn.is_unchanged();
-    if known {
-        drop(txn);
-    } else {
-        let id = txn.reserve(TTL)?;
-        book.commit(id, world.now)?;
-    }
     let leases = book.leases(&mooring_book::Filter {
         instance: Some(lease.instance.clone()),
         addr: lease.thing.range().map(|r| r.first()),
@@ -61,6 +54,27 @@ pub(crate) fn run(args: &ClaimArgs, world: &World, output: &mut Output) -> anyho
     };
     output.say(&format!("{} {word}: {}", args.name, lease.thing));
     Ok(Exit::Done)
+}
+
+/// Takes it, and says whether the holder had it before.
+fn take(
+    book: &Book,
+    pools: &Pools,
+    claim: &Claim,
+    now: Time,
+) -> Result<Result<(Lease, bool), Refusal>, mooring_book::Error> {
+    let mut txn = book.begin(now)?;
+    let lease = match allocate(txn.as_mut(), pools, claim)? {
+        Ok(lease) => lease,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let known = txn.is_unchanged();
+    if known {
+        return Ok(Ok((lease, known)));
+    }
+    let id = txn.reserve(TTL)?;
+    book.commit(id, now)?;
+    Ok(Ok((lease, known)))
 }
 
 /// Raw arguments, checked.

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use mooring_api::Finding;
+use mooring_book::Options;
 use mooring_package::{PackageReport, Request};
 use serde::Serialize;
 
@@ -118,7 +119,8 @@ fn materialise(out: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// Renders the plan, up to the first package that has an error.
 fn render(out: &Path, world: &World) -> anyhow::Result<Shown> {
     let inputs = out.join(".inputs");
-    let book = Book::at(out.join(".moor/book.redb"), Access::Write);
+    let path = out.join(".moor/book.redb");
+    let book = Book::at(path, Access::Write, Options::default());
     let mut shown = Shown {
         packages: Vec::new(),
         findings: Vec::new(),
@@ -138,7 +140,7 @@ fn render(out: &Path, world: &World) -> anyhow::Result<Shown> {
             now: world.now,
             entropy: entropy()?,
         };
-        let report = mooring_package::render(&book, &request, &|_, _| ())?;
+        let report = book.settle(|book| mooring_package::render(book, &request, &|_, _| ()))?;
         let stop = report.has_errors();
         shown.changed |= report.is_changed();
         shown.packages.extend(report.packages);

@@ -2,24 +2,26 @@
 
 use mooring_api::{Finding, Time};
 use mooring_book::{Filter, Store as _};
-use mooring_ipam::{InstanceKey, Pools};
+use mooring_ipam::{InstanceKey, Pools, Usage};
 use serde::Serialize;
 
 use crate::args::PoolListArgs;
 use crate::output::{Output, Table, exit_of};
-use crate::world::{Access, Book, Exit, Usage, World};
+use crate::world::{self, Access, Book, Exit, World};
 
-/// One pool, in addresses.
+/// One pool, in addresses: `size` is the sum of the five that follow it.
 #[derive(Serialize)]
 struct Row {
     network: String,
     prefix: String,
     size: u128,
+    /// What nobody is given: outside of the ranges, excluded, the gateway, or kept for a claim that has not come.
+    aside: u128,
     used: u128,
     reserved: u128,
     cooling: u128,
     free: u128,
-    /// Per mille of what may be handed out.
+    /// Per mille of what is not aside.
     #[serde(rename = "fullPerMille")]
     full: u128,
 }
@@ -46,7 +48,7 @@ pub(crate) fn list(
             .map(ToString::to_string)
             .collect();
         let help = format!("there are {}", known.join(", "));
-        return Err(Usage::new(
+        return Err(world::Usage::new(
             format!("no pool belongs to the network instance {wanted}"),
             help,
         )
@@ -79,27 +81,41 @@ fn rows(
             // The book never holds two leases that overlap, so none is refused here.
             let _ = taken.insert(lease);
         }
-        rows.extend(pools.usage(&taken, now).into_iter().map(|usage| Row {
-            network: instance.to_string(),
-            prefix: usage.prefix.to_string(),
-            size: usage.size,
-            used: usage.used,
-            reserved: usage.reserved,
-            cooling: usage.cooling,
-            free: usage.free,
-            full: per_mille(usage.size.saturating_sub(usage.free), usage.size),
-        }));
+        rows.extend(
+            pools
+                .usage(&taken, now)
+                .iter()
+                .map(|usage| row(instance, usage)),
+        );
     }
     Ok(rows)
 }
 
-/// Rounded up, so that only an empty pool shows nothing.
+fn row(instance: &InstanceKey, usage: &Usage) -> Row {
+    let size = usage.prefix.range().count();
+    let taken = usage.used + usage.reserved + usage.cooling;
+    let open = taken + usage.free;
+    Row {
+        network: instance.to_string(),
+        prefix: usage.prefix.to_string(),
+        size,
+        aside: size.saturating_sub(open),
+        used: usage.used,
+        reserved: usage.reserved,
+        cooling: usage.cooling,
+        free: usage.free,
+        full: per_mille(taken, open),
+    }
+}
+
+/// Rounded up, so that only an empty pool shows nothing, but never to the whole while something is left.
 fn per_mille(part: u128, whole: u128) -> u128 {
     match whole {
         0 => 1000,
         // An IPv6 subnet is too large to multiply.
         _ if whole > u128::MAX / 1000 => part / (whole / 1000),
-        _ => (part * 1000).div_ceil(whole),
+        _ if part < whole => (part * 1000).div_ceil(whole).min(999),
+        _ => 1000,
     }
 }
 
@@ -108,6 +124,7 @@ fn table(rows: &[Row]) -> Table {
         "network",
         "prefix",
         ">size",
+        ">aside",
         ">used",
         ">reserved",
         ">cooling",
@@ -115,12 +132,14 @@ fn table(rows: &[Row]) -> Table {
         ">full",
     ]);
     for row in rows {
-        let numbers =
-            [row.size, row.used, row.reserved, row.cooling, row.free].map(|n| n.to_string());
-        let [size, used, reserved, cooling, free] = numbers;
+        let taken = [row.used, row.reserved, row.cooling];
+        let [used, reserved, cooling] = taken.map(|n| n.to_string());
+        let [size, aside, free] = [row.size, row.aside, row.free].map(|n| n.to_string());
         let full = format!("{}.{}%", row.full / 10, row.full % 10);
         let (network, prefix) = (row.network.clone(), row.prefix.clone());
-        table.row([network, prefix, size, used, reserved, cooling, free, full]);
+        table.row([
+            network, prefix, size, aside, used, reserved, cooling, free, full,
+        ]);
     }
     table
 }
@@ -135,6 +154,7 @@ mod tests {
         assert_eq!(per_mille(1, 1 << 64), 1);
         assert_eq!(per_mille(180, 180), 1000);
         assert_eq!(per_mille(0, 0), 1000);
+        assert_eq!(per_mille(9_999, 10_000), 999);
         assert_eq!(per_mille(u128::MAX, u128::MAX), 1000);
     }
 }

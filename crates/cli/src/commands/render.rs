@@ -18,7 +18,8 @@ pub(crate) fn run(args: &RenderArgs, world: &World, output: &mut Output) -> anyh
     let book = world.book(&args.book, request.mgmt.as_deref(), access);
     let report = {
         let progress = Progress::start();
-        mooring_package::render(&book, &request, &|done, all| progress.tell(done, all))?
+        let tell = |done, all| progress.tell(done, all);
+        book.settle(|book| mooring_package::render(book, &request, &tell))?
     };
     if request.check && args.format.format == Format::Table {
         output.data(&got(&report.packages).to_string())?;

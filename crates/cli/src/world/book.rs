@@ -1,17 +1,29 @@
 //! The book of a run, opened at first use.
 //!
+//! ```text
+//!  asked for the first time ─► there is a file ─► opened (alone to write, together to read)
+//!                           └► there is none   ─► an empty draft in memory ─► reserve makes the file
+//! ```
+//!
 //! Most KRM functions and every `--help` need no book, and one process at a time may have it open; so a command that does
-//! not ask for an address never waits for the lock, and never leaves an empty book behind.
+//! not ask for an address never waits for the lock. And a run that is refused leaves no book behind where none was.
+//!
+//! Easy to get wrong: while a draft is made in memory, another run may make the file. Then the draft is worth nothing, and
+//! the command runs once more, with the file in its hands: [`Book::settle`].
 
-use std::cell::OnceCell;
+mod draft;
+
+use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 
 use mooring_api::Time;
 use mooring_book::{
-    AuditFilter, Entry, Error, FileStore, Filter, Options, PackageRecord, Pending, Restored, Store,
-    Txn,
+    AuditFilter, Entry, Error, FileStore, Filter, MemoryStore, Options, PackageRecord, Pending,
+    Restored, Store, Txn,
 };
 use mooring_ipam::{Lease, TxnId};
+
+use draft::Draft;
 
 /// What a command does to the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,21 +34,28 @@ pub(crate) enum Access {
     Write,
 }
 
-/// A store that is opened when it is first asked.
+/// A store that is opened when it is first asked, and made when it is first told something.
 pub(crate) struct Book {
     path: PathBuf,
     access: Access,
-    store: OnceCell<FileStore>,
+    options: Options,
+    file: OnceCell<FileStore>,
+    /// Stands in while there is no file.
+    nothing: MemoryStore,
+    /// Another run made the file while we drafted.
+    overtaken: Cell<bool>,
 }
 
 impl Book {
     /// The book in this file.
-    pub(crate) fn at(path: PathBuf, access: Access) -> Self {
-        let store = OnceCell::new();
+    pub(crate) fn at(path: PathBuf, access: Access, options: Options) -> Self {
         Self {
             path,
             access,
-            store,
+            options,
+            file: OnceCell::new(),
+            nothing: MemoryStore::default(),
+            overtaken: Cell::new(false),
         }
     }
 
@@ -50,22 +69,48 @@ impl Book {
         self.path.exists()
     }
 
-    fn store(&self) -> Result<&FileStore, Error> {
-        if let Some(store) = self.store.get() {
-            return Ok(store);
+    /// Runs something that drafts and reserves; once more, where another run made the book in between.
+    pub(crate) fn settle<T, E>(&self, mut act: impl FnMut(&Self) -> Result<T, E>) -> Result<T, E> {
+        let outcome = act(self);
+        if outcome.is_err() && self.overtaken.take() {
+            return act(self);
         }
-        let options = Options::default();
+        outcome
+    }
+
+    /// The file; to write, it is made where there is none.
+    fn file(&self) -> Result<&FileStore, Error> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
         let opened = match self.access {
-            Access::Read => FileStore::open_to_read(&self.path, &options)?,
-            Access::Write => FileStore::open(&self.path, &options)?,
+            Access::Read => FileStore::open_to_read(&self.path, &self.options)?,
+            Access::Write => FileStore::open(&self.path, &self.options)?,
         };
-        Ok(self.store.get_or_init(|| opened))
+        Ok(self.file.get_or_init(|| opened))
+    }
+
+    /// Whether everything so far happens in memory.
+    fn is_draft(&self) -> bool {
+        // What cannot be looked at is opened, so that the reason is told.
+        let absent = || self.path.try_exists().is_ok_and(|there| !there);
+        self.access == Access::Write && self.file.get().is_none() && absent()
+    }
+
+    fn store(&self) -> Result<&dyn Store, Error> {
+        if self.is_draft() {
+            return Ok(&self.nothing);
+        }
+        Ok(self.file()?)
     }
 }
 
 impl Store for Book {
     fn begin(&self, now: Time) -> Result<Box<dyn Txn + '_>, Error> {
-        self.store()?.begin(now)
+        if self.is_draft() {
+            return Ok(Box::new(Draft::begin(self, now)?));
+        }
+        self.file()?.begin(now)
     }
 
     fn commit(&self, txn: TxnId, now: Time) -> Result<(), Error> {
@@ -98,6 +143,9 @@ impl Store for Book {
         packages: &[PackageRecord],
         now: Time,
     ) -> Result<Restored, Error> {
-        self.store()?.restore(leases, packages, now)
+        self.file()?.restore(leases, packages, now)
     }
 }
+
+#[cfg(test)]
+mod tests;

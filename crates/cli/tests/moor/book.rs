@@ -200,12 +200,12 @@ fn pool_list_counts_what_is_taken_and_what_is_left() {
         .code(0)
         .stderr_eq("")
         .stdout_eq(str![[r#"
-NETWORK        PREFIX            SIZE  USED  RESERVED  COOLING  FREE  FULL
-n2-network     192.168.100.0/24   188     0         0        0   188  0.0%
-n3-network     192.168.251.0/24   190     0         0        0   190  0.0%
-n6-network     192.168.252.0/24   190     0         0        0   190  0.0%
-vpc-control    10.1.2.0/24        180     1         0        0   179  0.6%
-vpc-userplane  10.1.3.0/24        180     0         0        0   180  0.0%
+NETWORK        PREFIX            SIZE  ASIDE  USED  RESERVED  COOLING  FREE  FULL
+n2-network     192.168.100.0/24   256     68     0         0        0   188  0.0%
+n3-network     192.168.251.0/24   256     66     0         0        0   190  0.0%
+n6-network     192.168.252.0/24   256     66     0         0        0   190  0.0%
+vpc-control    10.1.2.0/24        256     76     1         0        0   179  0.6%
+vpc-userplane  10.1.3.0/24        256     76     0         0        0   180  0.0%
 
 "#]]);
     let (one, _) = stdout(moor(dir.path()).args([
@@ -217,6 +217,93 @@ vpc-userplane  10.1.3.0/24        180     0         0        0   180  0.0%
         "n6-network",
     ]));
     assert_eq!(one.lines().count(), 2, "{one}");
+}
+
+#[test]
+fn the_columns_of_pool_list_add_up_whatever_was_taken() {
+    let dir = example("fleet");
+    let run =
+        |arguments: &[&str]| stdout(moor(dir.path()).args(arguments).args(["--mgmt", "mgmt"]));
+    // A kept address (192.168.100.50), one that was chosen, and one that rests.
+    assert_eq!(run(&["render", "gnb", "--cluster", "my-ran"]).1, 0);
+    for name in ["leaf-1", "leaf-2"] {
+        assert_eq!(run(&["claim", name, "--network", "n2-network"]).1, 0);
+    }
+    assert_eq!(run(&["release", "--holder", "leaf-1"]).1, 0);
+    let (json, _) = run(&["pool", "list", "-o", "json"]);
+    let rows: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for row in rows.as_array().unwrap() {
+        let number = |column: &str| row[column].as_u64().unwrap();
+        let parts = ["aside", "used", "reserved", "cooling", "free"];
+        let sum: u64 = parts.into_iter().map(number).sum();
+        assert_eq!(number("size"), sum, "{row}");
+    }
+    let n2 = &rows[0];
+    let shown = ["aside", "used", "cooling", "free"].map(|column| n2[column].as_u64().unwrap());
+    assert_eq!(shown, [67, 2, 1, 186], "{n2}");
+}
+
+#[test]
+fn who_has_names_the_workload_that_the_render_attached() {
+    let dir = example("fleet");
+    let render = ["render", "gnb", "--mgmt", "mgmt", "--cluster", "my-ran"];
+    moor(dir.path()).args(render).assert().code(0);
+    // The Interface names no workload: the only one of the package was chosen.
+    let (json, _) = stdout(moor(dir.path()).args([
+        "who-has",
+        "192.168.100.50",
+        "--mgmt",
+        "mgmt",
+        "-o",
+        "json",
+    ]));
+    let held: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(held[0]["workload"], "Deployment/gnb");
+    assert_eq!(held[0]["interface"], "n2");
+}
+
+#[test]
+fn a_refused_claim_makes_no_book() {
+    let dir = example("fleet");
+    let claim = ["claim", "leaf-1", "--network", "n9", "--mgmt", "mgmt"];
+    let run = moor(dir.path()).args(claim).assert().code(1).stdout_eq("");
+    let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(said.contains("error[UnknownNetworkInstance]"), "{said}");
+    assert!(said.trim_end().ends_with("nothing was taken"), "{said}");
+    assert!(!dir.path().join("mgmt/.moor").exists());
+}
+
+#[test]
+fn a_book_that_somebody_has_is_waited_for_and_then_the_holder_is_named() {
+    let dir = example("fleet");
+    let path = dir.path().join("b.redb");
+    let options = Options {
+        who: Some("night shift".into()),
+        ..Options::default()
+    };
+    let held = FileStore::open(&path, &options).unwrap();
+    let claim = |wait: &str| {
+        moor(dir.path()).args([
+            "claim",
+            "leaf-1",
+            "--network",
+            "vpc-control",
+            "--mgmt",
+            "mgmt",
+            "--book",
+            "b.redb",
+            "--wait",
+            wait,
+        ])
+    };
+    let run = claim("0").assert().code(1).stdout_eq("");
+    let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(said.starts_with("error[BookBusy]: "), "{said}");
+    let holder = format!("in use by pid {} (night shift)", std::process::id());
+    assert!(said.contains(&holder), "{said}");
+    assert!(said.contains("= help: wait until"), "{said}");
+    drop(held);
+    claim("0").assert().code(0);
 }
 
 #[test]

@@ -68,6 +68,21 @@ fn a_link_named_after_a_function_is_that_function() {
 }
 
 #[test]
+fn a_finding_in_the_list_never_shows_a_file_that_is_called_stdin() {
+    let dir = fresh();
+    let file = "mine: true\n".repeat(100);
+    std::fs::write(dir.path().join("stdin"), file).unwrap();
+    let run = moor(dir.path())
+        .args(["fn", "interface-fn"])
+        .stdin(LIST.replace("cniType: macvlan", "cniTipe: macvlan"))
+        .assert()
+        .code(1);
+    let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(said.contains("--> stdin:"), "{said}");
+    assert!(!said.contains("mine: true"), "{said}");
+}
+
+#[test]
 fn an_unknown_function_is_a_finding_on_stderr_and_exit_code_1() {
     let dir = fresh();
     let run = moor(dir.path())
