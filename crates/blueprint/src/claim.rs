@@ -321,6 +321,7 @@ pub fn answer(bundle: &mut Bundle, wish: &Wish, lease: &Lease) {
             };
             set("prefix", Some(json!(shown)));
             set("gateway", gateway.map(|g| json!(g)));
+            object.remove_annotation(RANGE);
         }
         Thing::Block(block) => set("prefix", Some(json!(block))),
         Thing::Range(range) => {
@@ -379,12 +380,13 @@ pub fn vlan(bundle: &Bundle, port: &Port) -> Option<VlanId> {
     })
 }
 
-/// A network claim that stands alone gets an IPAllocation in the claim's own group (seed 001).
+/// A network claim that stands alone gets an IPAllocation in the claim's own group (seed 001). It holds
+/// one address, so a range has none.
 pub fn allocations(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) -> Vec<Finding> {
     let mut findings = Vec::new();
     for port in ports
         .iter()
-        .filter(|p| p.claim_first && p.kind == Kind::Network && p.attachable)
+        .filter(|p| p.claim_first && p.kind == Kind::Network && p.attachable && !p.takes_ranges())
     {
         for answer in answers(bundle, port, cluster) {
             let reference = ObjectRef::new(&port.object.api_version, "IPAllocation", &port.name)

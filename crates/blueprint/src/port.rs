@@ -341,7 +341,8 @@ fn from_claim(object: &Object, bundle: &Bundle, findings: &mut Vec<Finding>) -> 
         }
     };
     let reference = object.reference();
-    let choices = choices::read(object, &bundle.marks, Carrier::Annotation, findings);
+    let mut choices = choices::read(object, &bundle.marks, Carrier::Annotation, findings);
+    one_answer(object, &mut choices, findings);
     let selected = spec.selector.match_labels.get(label::NETWORK_NAME).cloned();
     let network_name = selected.or_else(|| network_name(object));
     let attachable = kind(spec.kind) == Kind::Network && spec.create_prefix != Some(true);
@@ -382,6 +383,33 @@ fn from_claim(object: &Object, bundle: &Bundle, findings: &mut Vec<Finding>) -> 
         choices,
         object: reference,
     })
+}
+
+/// A claim that stands alone is one object with one answer. What the Kptfile says for Interfaces does not
+/// concern it; what is written on the claim itself must not be dropped silently.
+fn one_answer(object: &Object, choices: &mut Choices, findings: &mut Vec<Finding>) {
+    let asked = [
+        (annotation::ADDRESSES, choices.addresses > 1),
+        (annotation::RANGE_PER, choices.per_node),
+    ];
+    for (key, _) in asked
+        .into_iter()
+        .filter(|(key, asked)| *asked && object.annotation(key).is_some())
+    {
+        findings.push(
+            Finding::error(
+                Code::InvalidAnnotation,
+                format!("annotation {key} asks for several answers, and an IPClaim has one"),
+            )
+            .on(&object.reference())
+            .at(format!("metadata.annotations[{key}]"))
+            .help(
+                "Write an Interface, which gets as many claims as it needs, or one IPClaim each.",
+            ),
+        );
+    }
+    choices.addresses = 1;
+    choices.per_node = false;
 }
 
 fn network_name(object: &Object) -> Option<String> {

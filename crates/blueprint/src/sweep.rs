@@ -73,7 +73,7 @@ fn wanted(ports: &[Port], cluster: &Cluster) -> BTreeSet<(String, String, String
             want("VLANClaim", &port.name);
         }
         if port.attachable && port.instance.is_some() {
-            if port.claim_first {
+            if port.claim_first && !port.takes_ranges() {
                 want("IPAllocation", &port.name);
             }
             for node in port.nodes(cluster) {
