@@ -91,10 +91,13 @@ impl Table {
     ///
     /// The lease's instance is not looked at: a table is one instance.
     pub fn insert(&mut self, lease: Lease) -> Result<Option<Lease>, Box<Lease>> {
-        if let Some(blocker) = self.blocker(&lease.thing, lease.subnet, &lease.holder) {
-            return Err(Box::new(blocker));
+        let mut before = None;
+        if !self.is_clear(&lease.thing) {
+            if let Some(blocker) = self.blocker(&lease.thing, lease.subnet, &lease.holder) {
+                return Err(Box::new(blocker));
+            }
+            before = self.remove(&lease.thing);
         }
-        let before = self.remove(&lease.thing);
         let slot = self.owners.insert(&lease);
         match lease.thing {
             Thing::Addr(_) => {}
@@ -114,6 +117,15 @@ impl Table {
         }
         self.index(&lease.thing, lease.subnet, true);
         Ok(before)
+    }
+
+    /// Whether the free-space index alone says that nothing is in the way: so with nearly every new address.
+    fn is_clear(&self, thing: &Thing) -> bool {
+        let Thing::Addr(addr) = thing else {
+            return false;
+        };
+        let bits = self.bits(Family::of(*addr));
+        self.blocks.is_empty() && !bits.contains(Family::number(*addr))
     }
 
     /// Takes a lease out. Absent is None.
@@ -229,23 +241,25 @@ impl Table {
     /// What keeps things from being taken out of `subnet`: sets of numbers that are taken at `now`.
     pub(crate) fn obstacles(&self, subnet: Cidr, now: Time) -> Vec<Cow<'_, Bits>> {
         let family = subnet.family();
-        let mut sets = vec![Cow::Borrowed(self.bits(family))];
-        let mut from = vec![None];
-        for (cidr, bits) in self.carved_around(subnet) {
-            sets.push(Cow::Borrowed(bits));
-            from.push(Some(cidr));
-        }
+        let around = self.carved_around(subnet);
+        let carved = around.iter().map(|(_, bits)| *bits);
+        let sets = [self.bits(family)].into_iter().chain(carved);
+        let mut sets: Vec<_> = sets.map(Cow::Borrowed).collect();
         for slot in self.owners.ended(now) {
             let thing = self.owners.thing(slot);
             let Some(range) = thing.range().filter(|r| r.family() == family) else {
                 continue;
             };
-            let own = match thing {
-                Thing::Block(block) => Some(self.owners.subnet(slot).unwrap_or(block)),
-                _ => None,
+            let at = match thing {
+                Thing::Block(block) => {
+                    let from = self.owners.subnet(slot).unwrap_or(block);
+                    let at = around.iter().position(|(cidr, _)| *cidr == from);
+                    at.map(|at| at + 1)
+                }
+                _ => Some(0),
             };
             // Copied only where a store did not expire first.
-            if let Some(at) = from.iter().position(|f| *f == own) {
+            if let Some(at) = at {
                 let (first, last) = (Family::number(range.first()), Family::number(range.last()));
                 sets[at].to_mut().clear(first, last);
             }

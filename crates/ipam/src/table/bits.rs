@@ -61,8 +61,7 @@ impl Bits {
         self.levels.iter().all(BTreeMap::is_empty)
     }
 
-    #[cfg(test)]
-    fn contains(&self, x: u128) -> bool {
+    pub(crate) fn contains(&self, x: u128) -> bool {
         self.used().any(|(level, words)| {
             let unit = unit(x, level);
             words
