@@ -11,7 +11,7 @@
 //! The journal holds every new byte, so whoever finds it can do the whole act again; what was written
 //! before the crash does not matter (`docs/decisions/001-journal-holds-the-bytes.md`). The engine
 //! holds a [`TreeLock`](crate::disk::TreeLock), calls [`read_settled`] before it decides, then
-//! [`commit_files`].
+//! [`check_files`] before it reserves, then [`Checked::commit`].
 //!
 //! Easy to get wrong: after [`CommitError::Interrupted`] or [`CommitError::Book`] the reservation must
 //! not be aborted, because the next run finishes the act and commits it.
@@ -115,28 +115,63 @@ pub fn commit_files(
     plan: &Plan,
     commit: impl FnOnce(TxnId) -> Result<(), mooring_book::Error>,
 ) -> Result<Written, CommitError> {
-    let steps: Vec<Step<'_>> = plan.changes.iter().map(Step::from).collect();
-    let seen = check::check(disk, &plan.root, &steps).map_err(CommitError::Refused)?;
-    let steps = check::changed(&steps, &seen);
-    let files = steps.len();
-    if files > 0 {
-        write_journal(disk, plan, &steps)?;
-        apply::apply(disk, &plan.root, &steps).map_err(|e| interrupted(&plan.root, &e))?;
-    }
-    if let Some(txn) = plan.txn {
-        commit(txn).map_err(CommitError::Book)?;
-    }
-    if files > 0 {
-        remove_journal(disk, &plan.root).map_err(|e| interrupted(&plan.root, &e))?;
-    }
-    Ok(Written { files })
+    let checked = check_files(disk, &plan.root, &plan.changes).map_err(CommitError::Refused)?;
+    checked.commit(disk, plan.txn, commit)
 }
 
-fn write_journal(disk: &dyn Disk, plan: &Plan, steps: &[Step<'_>]) -> Result<(), CommitError> {
-    let unfinished = plan.root.join(UNFINISHED);
-    let journal = plan.root.join(JOURNAL);
+/// Changes whose targets were looked at, and found writable.
+#[derive(Debug)]
+pub struct Checked<'a> {
+    root: &'a Path,
+    steps: Vec<Step<'a>>,
+}
+
+/// Looks at every target, so that what cannot be written is known before the book is told anything.
+pub fn check_files<'a>(
+    disk: &dyn Disk,
+    root: &'a Path,
+    changes: &'a [Change],
+) -> Result<Checked<'a>, Vec<Finding>> {
+    let steps: Vec<Step<'_>> = changes.iter().map(Step::from).collect();
+    let seen = check::check(disk, root, &steps)?;
+    let steps = check::changed(&steps, &seen);
+    Ok(Checked { root, steps })
+}
+
+impl Checked<'_> {
+    /// The rest of [`commit_files`].
+    pub fn commit(
+        &self,
+        disk: &dyn Disk,
+        txn: Option<TxnId>,
+        commit: impl FnOnce(TxnId) -> Result<(), mooring_book::Error>,
+    ) -> Result<Written, CommitError> {
+        let Self { root, steps } = self;
+        let files = steps.len();
+        if files > 0 {
+            write_journal(disk, root, txn, steps)?;
+            apply::apply(disk, root, steps).map_err(|e| interrupted(root, &e))?;
+        }
+        if let Some(txn) = txn {
+            commit(txn).map_err(CommitError::Book)?;
+        }
+        if files > 0 {
+            remove_journal(disk, root).map_err(|e| interrupted(root, &e))?;
+        }
+        Ok(Written { files })
+    }
+}
+
+fn write_journal(
+    disk: &dyn Disk,
+    root: &Path,
+    txn: Option<TxnId>,
+    steps: &[Step<'_>],
+) -> Result<(), CommitError> {
+    let unfinished = root.join(UNFINISHED);
+    let journal = root.join(JOURNAL);
     let prepare = || -> io::Result<()> {
-        ensure_dir(disk, &plan.root)?;
+        ensure_dir(disk, root)?;
         if absent_is_none(disk.meta(&journal))?.is_some() {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
@@ -146,7 +181,7 @@ fn write_journal(disk: &dyn Disk, plan: &Plan, steps: &[Step<'_>]) -> Result<(),
         apply::write_fresh(
             disk,
             &unfinished,
-            &format::encode(plan.txn, steps),
+            &format::encode(txn, steps),
             Access::Private,
         )?;
         disk.sync_file(&unfinished)?;
@@ -157,8 +192,8 @@ fn write_journal(disk: &dyn Disk, plan: &Plan, steps: &[Step<'_>]) -> Result<(),
         let _ = disk.remove_file(&unfinished);
         return Err(CommitError::Refused(vec![unwritable(&journal, &e)]));
     }
-    disk.sync_dir(&plan.root)
-        .map_err(|e| interrupted(&plan.root, &Failed::new("sync", &plan.root, e)))
+    disk.sync_dir(root)
+        .map_err(|e| interrupted(root, &Failed::new("sync", root, e)))
 }
 
 fn remove_journal(disk: &dyn Disk, root: &Path) -> Result<(), Failed> {

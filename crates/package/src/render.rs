@@ -8,7 +8,7 @@ use mooring_book::{Store, Txn};
 
 use crate::decide::{Decided, Run};
 use crate::disk::{Disk, LOCK_WAIT, RealDisk, TreeLock};
-use crate::journal::{self, CommitError, Plan};
+use crate::journal::{self, Change, CommitError};
 use crate::report::{PackageReport, Report, Request};
 use crate::site::Site;
 use crate::trees::{Trees, place};
@@ -99,17 +99,7 @@ pub fn render(
     }
     report.book_changed = !txn.is_unchanged();
     if !request.check && report.is_changed() {
-        write(
-            store,
-            txn,
-            Plan {
-                root: target,
-                changes,
-                txn: None,
-            },
-            request,
-            &mut report,
-        )?;
+        write(store, txn, (&target, &changes), request, &mut report)?;
     }
     Ok(sorted(report))
 }
@@ -134,27 +124,38 @@ fn sorted(mut report: Report) -> Report {
     report
 }
 
-/// Reserve, journal, rename, commit.
+/// Look, reserve, journal, rename, commit.
 fn write(
     store: &dyn Store,
-    txn: Box<dyn Txn + '_>,
-    mut plan: Plan,
+    draft: Box<dyn Txn + '_>,
+    (target, changes): (&Path, &[Change]),
     request: &Request,
     report: &mut Report,
 ) -> Result<(), Error> {
-    if report.book_changed {
-        plan.txn = Some(txn.reserve(RESERVATION)?);
+    // Before the reservation: a package that cannot be written leaves the book as it is.
+    let checked = match journal::check_files(&RealDisk, target, changes) {
+        Ok(checked) => checked,
+        Err(findings) => {
+            report.findings.extend(findings);
+            report.packages.clear();
+            return Ok(());
+        }
+    };
+    let txn = if report.book_changed {
+        Some(draft.reserve(RESERVATION)?)
     } else {
-        drop(txn);
-    }
-    match journal::commit_files(&RealDisk, &plan, |txn| store.commit(txn, request.now)) {
+        drop(draft);
+        None
+    };
+    match checked.commit(&RealDisk, txn, |txn| store.commit(txn, request.now)) {
         Ok(_) => Ok(()),
         Err(CommitError::Refused(findings)) => {
-            if let Some(txn) = plan.txn {
+            if let Some(txn) = txn {
                 store.abort(txn, request.now)?;
             }
             report.findings.extend(findings);
             report.changes.clear();
+            report.packages.clear();
             report.book_changed = false;
             Ok(())
         }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use mooring_api::{Code, Finding};
 
-use super::RealDisk;
+use super::{Disk as _, RealDisk, absent_is_none, is_absent};
 use crate::journal;
 
 /// How long a run waits for another one.
@@ -35,8 +35,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct TreeLock {
     root: PathBuf,
     held: Vec<File>,
-    /// We made the directory; it goes again if it is still empty.
-    made: bool,
+    /// Directories that were not there, the deepest first; those that are still empty go again.
+    made: Vec<PathBuf>,
 }
 
 impl TreeLock {
@@ -44,12 +44,19 @@ impl TreeLock {
     /// missing.
     pub fn take(root: &Path, wait: Duration) -> Result<Self, Box<Finding>> {
         let deadline = Instant::now() + wait;
-        let mut made = false;
+        let mut made = Vec::new();
         loop {
             // In the loop: the run that made the directory may take it away while we wait for it.
-            made |= make(root)?;
-            let busy = match Self::try_take(root, made) {
-                Ok(Ok(lock)) => return Ok(lock),
+            let tried = match make(root, &mut made) {
+                Ok(()) => Self::try_take(root),
+                Err(e) if is_absent(&e) => Ok(Err(Busy::unknown(root))),
+                Err(e) => return Err(Box::new(uncreatable(root, &e))),
+            };
+            let busy = match tried {
+                Ok(Ok(mut lock)) => {
+                    lock.made = made;
+                    return Ok(lock);
+                }
                 Ok(Err(busy)) => busy,
                 Err(source) => return Err(Box::new(unlockable(root, &source))),
             };
@@ -75,7 +82,7 @@ impl TreeLock {
     }
 
     /// All locks or none: waiting with some in hand could wait for somebody who waits for us.
-    fn try_take(root: &Path, made: bool) -> io::Result<Result<Self, Busy>> {
+    fn try_take(root: &Path) -> io::Result<Result<Self, Busy>> {
         let wanted = fs::canonicalize(root)?;
         let root = journal::pending(&RealDisk, &wanted)?.unwrap_or_else(|| wanted.clone());
         let mut held = Vec::new();
@@ -114,19 +121,20 @@ impl TreeLock {
         let moved = journal::pending(&RealDisk, &root)?.is_some_and(|above| above != root);
         let gone = fs::metadata(&root).map_or(true, |now| !same_file(&now, &dir));
         if moved || gone {
-            let holder = None;
-            return Ok(Err(Busy { dir: root, holder }));
+            return Ok(Err(Busy::unknown(&root)));
         }
-        let made = made && root == wanted;
+        let made = Vec::new();
         Ok(Ok(Self { root, held, made }))
     }
 }
 
 impl Drop for TreeLock {
     fn drop(&mut self) {
-        if self.made {
+        for dir in &self.made {
             // Fails when it is not empty, which is what we want.
-            let _ = fs::remove_dir(&self.root);
+            if fs::remove_dir(dir).is_err() {
+                break;
+            }
         }
         self.held.clear();
     }
@@ -142,20 +150,35 @@ impl Busy {
         let holder = holder(file);
         Self { dir, holder }
     }
+
+    fn unknown(dir: &Path) -> Self {
+        let (dir, holder) = (dir.to_owned(), None);
+        Self { dir, holder }
+    }
 }
 
 fn same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Whether we made it.
-fn make(root: &Path) -> Result<bool, Box<Finding>> {
-    journal::ensure_dir(&RealDisk, root).map_err(|e| {
-        let text = format!("cannot create the directory {}: {e}", root.display());
-        Finding::error(Code::FileUnwritable, text)
-            .help("make the directory above it writable, or choose another place")
-            .into()
-    })
+/// Makes the directory and those above it; notes what was not there.
+fn make(root: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
+    let above = root.ancestors().filter(|dir| !dir.as_os_str().is_empty());
+    let missing: Vec<PathBuf> = above
+        .take_while(|dir| absent_is_none(RealDisk.meta(dir)).is_ok_and(|meta| meta.is_none()))
+        .map(Path::to_owned)
+        .collect();
+    journal::ensure_dir(&RealDisk, root)?;
+    if !missing.is_empty() {
+        *made = missing;
+    }
+    Ok(())
+}
+
+fn uncreatable(root: &Path, source: &io::Error) -> Finding {
+    let text = format!("cannot create the directory {}: {source}", root.display());
+    Finding::error(Code::FileUnwritable, text)
+        .help("make the directory above it writable, or choose another place")
 }
 
 fn unlockable(root: &Path, source: &io::Error) -> Finding {

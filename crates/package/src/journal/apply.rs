@@ -50,7 +50,11 @@ pub(crate) fn ensure_dir(disk: &dyn Disk, dir: &Path) -> io::Result<bool> {
         _ => Path::new("."),
     };
     ensure_dir(disk, above)?;
-    disk.create_dir(dir)?;
+    match disk.create_dir(dir) {
+        // Another run beside us needs it too.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        made => made?,
+    }
     disk.sync_dir(above)?;
     Ok(true)
 }

@@ -90,7 +90,7 @@ impl Txn for Draft<'_> {
     ) -> Result<Outcome, Error> {
         let outcome = self.memory.try_take(instance, candidate, holder)?;
         if matches!(outcome, Outcome::Won(_)) {
-            let act = Act::Take(instance.clone(), candidate.clone(), holder.clone());
+            let act = Act::Take(instance.clone(), *candidate, holder.clone());
             self.done.push(act);
         }
         Ok(outcome)

@@ -46,6 +46,9 @@ fn nothing_is_left_behind() {
     assert_eq!(fs::read_dir(dir.path().join("fleet/a")).unwrap().count(), 0);
     drop(take(&dir, "fleet/new").unwrap());
     assert!(!dir.path().join("fleet/new").exists());
+    drop(take(&dir, "fleet/deep/down/here").unwrap());
+    assert!(!dir.path().join("fleet/deep").exists());
+    assert!(dir.path().join("fleet").exists());
     let held = take(&dir, "fleet/used").unwrap();
     fs::create_dir(held.root().join("something")).unwrap();
     drop(held);
