@@ -432,8 +432,15 @@ fn check_rollout(object: &mut Object, ports: &[&Port], findings: &mut Vec<Findin
         "DaemonSet" => ("kind", 2),
         _ => ("spec.replicas", number("/spec/replicas").unwrap_or(1)),
     };
+    let policy = object
+        .value
+        .pointer("/spec/concurrencyPolicy")
+        .and_then(Value::as_str);
+    let runs_overlap = object.kind() == "CronJob" && policy.unwrap_or("Allow") == "Allow";
     if count > 1 {
         findings.push(shared(&reference, field, port));
+    } else if runs_overlap {
+        findings.push(shared(&reference, "spec.concurrencyPolicy", port));
     } else if object.kind() == "Deployment" {
         check_strategy(object, &reference, findings);
     }
@@ -442,6 +449,9 @@ fn check_rollout(object: &mut Object, ports: &[&Port], findings: &mut Vec<Findin
 fn shared(workload: &ObjectRef, field: &str, port: &Port) -> Finding {
     let what = match field {
         "kind" => "a DaemonSet runs a pod on every node".to_owned(),
+        "spec.concurrencyPolicy" => {
+            "concurrencyPolicy Allow starts a run beside one that has not ended".to_owned()
+        }
         _ => format!("{field} is more than 1"),
     };
     Finding::error(
@@ -454,7 +464,7 @@ fn shared(workload: &ObjectRef, field: &str, port: &Port) -> Finding {
     .on(workload)
     .at(field)
     .help(format!(
-        "Run one pod per package, or set annotation {}: whereabouts (or host-local) on {}.",
+        "Run one pod at a time, or set annotation {}: whereabouts (or host-local) on {}.",
         annotation::IPAM_FLAVOUR,
         port.object
     ))

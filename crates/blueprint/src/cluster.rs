@@ -12,7 +12,7 @@ use crate::choices;
 pub struct Cluster {
     /// Its name: `spec.clusterName`, else `kpt.dev/injected-resource`, else the object's name.
     pub name: String,
-    /// The object.
+    /// The object that a person would change.
     pub reference: ObjectRef,
     /// CNI types it offers.
     pub cnis: Vec<String>,
@@ -34,6 +34,15 @@ pub fn name_of(object: &Object) -> String {
         .or_else(injected)
         .unwrap_or(object.name())
         .to_owned()
+}
+
+/// Where a person changes it: an injected cluster is the management side's.
+fn origin(object: &Object) -> ObjectRef {
+    let mut reference = object.reference();
+    if let Some(injected) = object.annotation(annotation::INJECTED_RESOURCE) {
+        injected.clone_into(&mut reference.name);
+    }
+    reference
 }
 
 impl Cluster {
@@ -58,7 +67,7 @@ impl Cluster {
         let resource_prefix = object.annotation(annotation::RESOURCE_PREFIX);
         Some(Self {
             name: name_of(object),
-            reference: object.reference(),
+            reference: origin(object),
             cnis: spec.cnis,
             master: spec.master_interface,
             nics: spec.network_interfaces,

@@ -145,9 +145,14 @@ fn plugin(
             (None, None) => nic().map(Device::Name),
         }
     };
-    let bridge = || match dedicated {
-        Some(bridge) => Ok(bridge.name.clone()),
-        None => nic().and_then(|nic| bridge_of(&nic, port)),
+    // A NIC that is listed for the type is the bridge itself; any other has a bridge over it.
+    let bridge = || {
+        let nic = nic()?;
+        if dedicated.is_some_and(|n| n.name == nic) {
+            Ok(nic)
+        } else {
+            bridge_of(&nic, port)
+        }
     };
     Ok(match cni {
         CniType::Macvlan => (
@@ -314,6 +319,7 @@ fn ipam(port: &Port, answers: &[&Answered], cluster: &Cluster, ctx: &Context<'_>
                     .map(ToString::to_string)
                     .unwrap_or_default(),
                 interface: port.name.clone(),
+                namespace: port.object.namespace.clone(),
                 workload: port
                     .choices
                     .workload

@@ -340,6 +340,9 @@ fn from_claim(object: &Object, bundle: &Bundle, findings: &mut Vec<Finding>) -> 
             return None;
         }
     };
+    if spec.network_instance.name == POD_NETWORK {
+        return None;
+    }
     let reference = object.reference();
     let mut choices = choices::read(object, &bundle.marks, Carrier::Annotation, findings);
     one_answer(object, &mut choices, findings);

@@ -93,6 +93,8 @@ pub struct MoorRef {
     pub instance: String,
     /// The Interface's (or IPClaim's) name.
     pub interface: String,
+    /// Its namespace as written.
+    pub namespace: String,
     /// `Kind/name` as written on the Interface.
     pub workload: String,
 }
@@ -150,6 +152,7 @@ impl Ipam {
                     ("package", &of.package),
                     ("instance", &of.instance),
                     ("interface", &of.interface),
+                    ("namespace", &of.namespace),
                     ("workload", &of.workload),
                 ] {
                     if !value.is_empty() {
