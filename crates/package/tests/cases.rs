@@ -123,7 +123,7 @@ fn request(case: &Case, source: &Path, work: &Path) -> Request {
             "--new-id" => request.new_id = true,
             "--deploy-records" => request.deploy_records = true,
             "--dialect" if words.next() == Some("nephio") => {
-                request.dialect = Some(Dialect::Nephio)
+                request.dialect = Some(Dialect::Nephio);
             }
             "--dialect" => request.dialect = Some(Dialect::Native),
             other => panic!("{}: {other:?} is no argument of a case", case.name),

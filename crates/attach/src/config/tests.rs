@@ -256,11 +256,12 @@ fn moor_carries_the_identity() {
         package: "p-1".into(),
         instance: "vpc-ran".into(),
         interface: "n2".into(),
+        namespace: "ran".into(),
         workload: String::new(),
     });
     let (routes, dns) = (vec![], Dns::default());
     assert!(one_line(macvlan(), Ipam::Moor { of, routes, dns }).ends_with(
-        r#""ipam":{"type":"moor","cluster":"edge01","package":"p-1","instance":"vpc-ran","interface":"n2"}}"#
+        r#""ipam":{"type":"moor","cluster":"edge01","package":"p-1","instance":"vpc-ran","interface":"n2","namespace":"ran"}}"#
     ));
 }
 

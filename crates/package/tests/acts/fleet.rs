@@ -161,7 +161,7 @@ pub(crate) fn documents(dir: &Path) -> Vec<Value> {
         let name = entry.file_name().to_string_lossy().into_owned();
         if path.is_dir() {
             all.extend(documents(&path));
-        } else if name == "Kptfile" || name.ends_with(".yaml") {
+        } else if name == "Kptfile" || path.extension().is_some_and(|e| e == "yaml") {
             let file = mooring_krm::File::parse(&fs::read(&path).unwrap()).unwrap();
             all.extend(file.documents().iter().map(|d| d.value().clone()));
         }

@@ -76,7 +76,8 @@ impl StorageBackend for BookFile {
     fn sync_data(&self) -> io::Result<()> {
         self.clock.step("sync the book")?;
         let mut bytes = self.bytes.lock().unwrap();
-        bytes.1 = bytes.0.clone();
+        let (written, synced) = &mut *bytes;
+        synced.clone_from(written);
         Ok(())
     }
 
