@@ -14,14 +14,13 @@
 //! Easy to get wrong: a fixed address, and one that is kept, may lie outside `ranges`. Ranges limit what is
 //! chosen, not what is asked for by name.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 
 use mooring_api::{AddrRange, Cidr, Family, HostCidr, Time};
 
 use crate::room::{Room, size_of};
-use crate::serving::{SHOWN, serving};
-use crate::walk::Walk;
+use crate::serving::{SHOWN, Source, serving};
+use crate::walk::Walks;
 use crate::{
     Candidate, Claim, Kept, Lease, Order, Pools, Prefix, Refusal, State, Table, Thing, Unusable,
     Want, vlan,
@@ -56,16 +55,23 @@ impl Decision<'_> {
     }
 }
 
-/// Candidates, made one at a time.
+/// Candidates: the first is found, the others are made when asked for.
 pub struct Offers<'a> {
-    rest: Box<dyn Iterator<Item = Candidate> + 'a>,
+    first: Option<Candidate>,
+    rest: Rest<'a>,
 }
 
-impl<'a> Offers<'a> {
-    pub(crate) fn new(rest: impl Iterator<Item = Candidate> + 'a) -> Self {
-        Self {
-            rest: Box::new(rest),
-        }
+/// Not a boxed iterator for addresses: most offers are dropped after the first.
+pub(crate) enum Rest<'a> {
+    Nothing,
+    Prefixes(Walks<'a>),
+    Vlans(Box<dyn Iterator<Item = Candidate> + 'a>),
+}
+
+impl<'a> Decision<'a> {
+    pub(crate) fn offer(first: Candidate, rest: Rest<'a>) -> Self {
+        let first = Some(first);
+        Self::Offer(Offers { first, rest })
     }
 }
 
@@ -73,7 +79,11 @@ impl Iterator for Offers<'_> {
     type Item = Candidate;
 
     fn next(&mut self) -> Option<Candidate> {
-        self.rest.next()
+        self.first.take().or_else(|| match &mut self.rest {
+            Rest::Nothing => None,
+            Rest::Prefixes(walks) => walks.next(),
+            Rest::Vlans(vlans) => vlans.next(),
+        })
     }
 }
 
@@ -101,10 +111,10 @@ pub fn candidates<'a>(
     if let Some(thing) = fixed {
         let room = place(pools, table, &prefixes, claim, thing, now)?;
         let candidate = candidate(room.prefix(), claim, thing);
-        return Ok(Decision::Offer(Offers::new(std::iter::once(candidate))));
+        return Ok(Decision::offer(candidate, Rest::Nothing));
     }
     if let Some(found) = kept_for(pools, table, &prefixes, claim, now)? {
-        return Ok(Decision::Offer(Offers::new(std::iter::once(found))));
+        return Ok(Decision::offer(found, Rest::Nothing));
     }
     if let Order::Index(index) = claim.order {
         return by_index(pools, table, &prefixes, claim, index, now);
@@ -116,17 +126,10 @@ pub fn candidates<'a>(
             let room = place(pools, table, &prefixes, claim, thing, now).ok()?;
             Some(candidate(room.prefix(), claim, thing))
         });
-    let first_left_out = before.map(|candidate| candidate.thing);
-    let walked = prefixes.into_iter().flat_map(move |prefix| {
-        let room = Room::new(pools, table, prefix, claim, now);
-        Walk::new(room, claim)
-    });
-    let walked = walked.filter(move |candidate| Some(candidate.thing) != first_left_out);
-    let mut offers = before.into_iter().chain(walked);
-    match offers.next() {
-        Some(first) => Ok(Decision::Offer(Offers::new(
-            std::iter::once(first).chain(offers),
-        ))),
+    let left_out = before.map(|candidate| candidate.thing);
+    let mut walks = Walks::new(pools, table, claim, now, prefixes, left_out);
+    match before.or_else(|| walks.next()) {
+        Some(first) => Ok(Decision::offer(first, Rest::Prefixes(walks))),
         None => Err(exhausted(pools, table, claim, now)),
     }
 }
@@ -200,7 +203,7 @@ pub(crate) fn candidate(prefix: &Prefix, claim: &Claim, thing: Thing) -> Candida
 fn keep(
     table: &Table,
     claim: &Claim,
-    prefixes: &[Cow<'_, Prefix>],
+    prefixes: &[Source<'_>],
     fixed: Option<Thing>,
 ) -> Option<Lease> {
     let leases = table.held_by(&claim.holder).into_iter();
@@ -223,17 +226,17 @@ fn keep(
 }
 
 /// The prefix that holds all of a thing.
-fn around<'p>(prefixes: &'p [Cow<'_, Prefix>], thing: &Thing) -> Option<&'p Prefix> {
+fn around<'p>(prefixes: &'p [Source<'_>], thing: &Thing) -> Option<&'p Prefix> {
     let range = thing.range()?;
-    let holds = |p: &&Cow<'_, Prefix>| p.covers(&range);
-    prefixes.iter().find(holds).map(AsRef::as_ref)
+    let holds = |p: &&Source<'_>| p.covers(&range);
+    prefixes.iter().find(holds).map(|source| &**source)
 }
 
 /// Whether exactly this thing can be had, and out of which prefix.
 fn place<'a>(
     pools: &'a Pools,
     table: &'a Table,
-    prefixes: &[Cow<'a, Prefix>],
+    prefixes: &[Source<'a>],
     claim: &Claim,
     thing: Thing,
     now: Time,
@@ -249,7 +252,7 @@ fn place<'a>(
         // It was cut off at the end of the address space.
         return Err(outside());
     }
-    let holds = |p: &&Cow<'_, Prefix>| p.covers(&range) && thing != Thing::Block(p.cidr);
+    let holds = |p: &&Source<'_>| p.covers(&range) && thing != Thing::Block(p.cidr);
     let prefix = prefixes.iter().find(holds).cloned().ok_or_else(outside)?;
     let room = Room::new(pools, table, prefix, claim, now);
     if let Some(why) = room.unusable(range) {
@@ -301,7 +304,7 @@ impl Kept {
 fn kept_for(
     pools: &Pools,
     table: &Table,
-    prefixes: &[Cow<'_, Prefix>],
+    prefixes: &[Source<'_>],
     claim: &Claim,
     now: Time,
 ) -> Result<Option<Candidate>, Refusal> {
@@ -311,7 +314,7 @@ fn kept_for(
         if mine.is_empty() {
             continue;
         }
-        let room = Room::new(pools, table, Cow::Borrowed(prefix.as_ref()), claim, now);
+        let room = Room::new(pools, table, prefix.clone(), claim, now);
         let (size, align) = size_of(claim.want, prefix.cidr.family());
         for kept in mine {
             let space = room.kept_space(kept.range);
@@ -338,7 +341,7 @@ fn kept_for(
 fn by_index<'a>(
     pools: &'a Pools,
     table: &'a Table,
-    prefixes: &[Cow<'a, Prefix>],
+    prefixes: &[Source<'a>],
     claim: &'a Claim,
     index: u32,
     now: Time,
@@ -357,7 +360,7 @@ fn by_index<'a>(
     let offer = candidate(room.prefix(), claim, thing);
     match table.blocker_at(&thing, offer.subnet, &claim.holder, now) {
         Some(by) => Err(blocked(thing, by)),
-        None => Ok(Decision::Offer(Offers::new(std::iter::once(offer)))),
+        None => Ok(Decision::offer(offer, Rest::Nothing)),
     }
 }
 

@@ -3,11 +3,10 @@
 //! Made lazily, when a walk reaches the prefix: the segments cost one pass over the prefix's exclusions
 //! and kept addresses (and, where blocks are cut, over the prefixes of the instance).
 
-use std::borrow::Cow;
-
 use mooring_api::{AddrRange, Cidr, Family, Time};
 
 use crate::candidates::special;
+use crate::serving::Source;
 use crate::space::{Space, Span, span, within, without};
 use crate::{Claim, Fullness, Kind, Order, Pools, Prefix, Table, Thing, Unusable, Want};
 
@@ -25,7 +24,7 @@ pub(crate) fn size_of(want: Want, family: Family) -> (u128, u128) {
 
 /// A prefix and its room.
 pub(crate) struct Room<'a> {
-    prefix: Cow<'a, Prefix>,
+    prefix: Source<'a>,
     inside: Vec<Cidr>,
     /// What nobody may have but network, broadcast and gateway.
     space: Space<'a>,
@@ -36,7 +35,7 @@ impl<'a> Room<'a> {
     pub(crate) fn new(
         pools: &'a Pools,
         table: &'a Table,
-        prefix: Cow<'a, Prefix>,
+        prefix: Source<'a>,
         claim: &Claim,
         now: Time,
     ) -> Self {

@@ -6,9 +6,10 @@
 //! Easy to get wrong: `nephio.org/network-name` is matched by the prefix's label, else by the instance's
 //! name, else by being the only prefix (DESIGN §4); every other label must be there.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::rc::Rc;
 
 use mooring_api::{Cidr, Family, Selector, Span, label};
 
@@ -20,18 +21,32 @@ pub(crate) const SHOWN: usize = 5;
 /// Whether the claim's kind and family have one prefix in the instance.
 type Only<'a> = dyn Fn() -> bool + 'a;
 
+/// A prefix to take from: one that was read, or an aggregate that only its instance lists.
+#[derive(Clone)]
+pub(crate) enum Source<'a> {
+    Read(&'a Prefix),
+    Made(Rc<Prefix>),
+}
+
+impl Deref for Source<'_> {
+    type Target = Prefix;
+
+    fn deref(&self) -> &Prefix {
+        match self {
+            Self::Read(prefix) => prefix,
+            Self::Made(prefix) => prefix,
+        }
+    }
+}
+
 /// The prefixes that may serve the claim: those of its own kind first, then aggregates, each in the order
 /// they were read.
-pub(crate) fn serving<'a>(
-    pools: &'a Pools,
-    claim: &Claim,
-) -> Result<Vec<Cow<'a, Prefix>>, Refusal> {
+pub(crate) fn serving<'a>(pools: &'a Pools, claim: &Claim) -> Result<Vec<Source<'a>>, Refusal> {
     let instance = pools.instances.get(&claim.instance);
-    let mut here: Vec<Cow<'a, Prefix>> = pools
-        .prefixes
-        .iter()
+    let read = pools.prefixes.iter();
+    let mut here: Vec<Source<'a>> = read
         .filter(|p| p.instance == claim.instance)
-        .map(Cow::Borrowed)
+        .map(Source::Read)
         .collect();
     if instance.is_none() && here.is_empty() {
         return Err(Refusal::UnknownInstance {
@@ -42,7 +57,7 @@ pub(crate) fn serving<'a>(
     if let Some(instance) = instance
         && turn(Kind::Aggregate, claim).is_some()
     {
-        here.extend(aggregates(pools, instance).map(Cow::Owned));
+        here.extend(aggregates(pools, instance).map(|p| Source::Made(Rc::new(p))));
     }
     let count = OnceCell::new();
     let only = || {
@@ -54,14 +69,11 @@ pub(crate) fn serving<'a>(
         };
         *count.get_or_init(fitting) == 1
     };
-    let mut chosen: Vec<(u8, usize)> = Vec::new();
-    for (at, prefix) in here.iter().enumerate() {
-        if let Some(turn) = turn(prefix.kind, claim)
-            && fits(prefix, claim, &only)
-        {
-            chosen.push((turn, at));
-        }
-    }
+    let mut chosen: Vec<Source<'a>> = here
+        .iter()
+        .filter(|p| turn(p.kind, claim).is_some() && fits(p, claim, &only))
+        .cloned()
+        .collect();
     if chosen.is_empty() {
         let all = here.iter().map(|prefix| Mismatch {
             prefix: prefix.cidr,
@@ -76,9 +88,9 @@ pub(crate) fn serving<'a>(
             more: here.len().saturating_sub(SHOWN),
         });
     }
-    // The order of reading decides among equals.
-    chosen.sort_unstable();
-    Ok(chosen.into_iter().map(|(_, at)| here[at].clone()).collect())
+    // Stable: the order of reading decides among equals.
+    chosen.sort_by_key(|p| turn(p.kind, claim));
+    Ok(chosen)
 }
 
 /// `spec.prefixes` of the instance, as prefixes to cut from, where nobody listed them as such.

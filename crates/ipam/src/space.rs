@@ -25,7 +25,7 @@ pub(crate) fn span(range: AddrRange) -> Span {
 /// `from` without `holes`, ascending, neighbours joined.
 pub(crate) fn without(from: Vec<Span>, mut holes: Vec<Span>) -> Vec<Span> {
     holes.sort_unstable();
-    let mut left = Vec::new();
+    let mut left = Vec::with_capacity(from.len() + holes.len());
     for (first, last) in joined(from) {
         let mut at = Some(first);
         for (from, to) in holes
@@ -50,14 +50,14 @@ pub(crate) fn without(from: Vec<Span>, mut holes: Vec<Span>) -> Vec<Span> {
 /// Ascending, neighbours and overlaps joined: a block may lie across two ranges that touch.
 fn joined(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
-    let mut out: Vec<Span> = Vec::with_capacity(spans.len());
-    for (first, last) in spans {
-        match out.last_mut() {
-            Some(before) if before.1.saturating_add(1) >= first => before.1 = before.1.max(last),
-            _ => out.push((first, last)),
+    spans.dedup_by(|span, before| {
+        let touch = before.1.saturating_add(1) >= span.0;
+        if touch {
+            before.1 = before.1.max(span.1);
         }
-    }
-    out
+        touch
+    });
+    spans
 }
 
 /// The part of both.
@@ -190,7 +190,7 @@ impl<'a> Space<'a> {
 
     /// Whether all of them are free.
     pub(crate) fn is_free(&self, first: u128, last: u128) -> bool {
-        self.next_free(first) == Some(first) && self.run_end(first) >= last
+        self.next_free(first) == Some(first) && (first == last || self.run_end(first) >= last)
     }
 
     /// The lowest start from `x` on of `size` free numbers in a row, a multiple of `align`.

@@ -395,14 +395,8 @@ impl Table {
         if listed != self.len() {
             wrong.push(format!("{listed} leases are listed, {} kept", self.len()));
         }
-        let same = |a: &Bits, b: &Bits| format!("{a:?}") == format!("{b:?}");
-        let carved = self.carved.len() == rebuilt.carved.len()
-            && self
-                .carved
-                .iter()
-                .zip(&rebuilt.carved)
-                .all(|(a, b)| a.0 == b.0 && same(a.1, b.1));
-        if !(same(&self.v4, &rebuilt.v4) && same(&self.v6, &rebuilt.v6) && carved) {
+        let same_leaves = self.v4 == rebuilt.v4 && self.v6 == rebuilt.v6;
+        if !(same_leaves && self.carved == rebuilt.carved) {
             wrong.push("the free-space index differs from the leases".to_owned());
         }
         wrong

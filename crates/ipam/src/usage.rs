@@ -1,10 +1,9 @@
 //! How full each prefix is: what `pool list` and the dashboard show.
 
-use std::borrow::Cow;
-
 use mooring_api::{Cidr, Family, ObjectRef, Time};
 
 use crate::room::Room;
+use crate::serving::Source;
 use crate::space::aligned;
 use crate::{Claim, Holder, Kind, Order, Pools, Table, Want};
 
@@ -41,7 +40,7 @@ impl Pools {
         here.map(|prefix| {
             let family = prefix.cidr.family();
             let claim = anyone(table, prefix.kind, family);
-            let mut room = Room::new(self, table, Cow::Borrowed(prefix), &claim, now);
+            let mut room = Room::new(self, table, Source::Read(prefix), &claim, now);
             let (reserved, cooling) = table.passing(prefix.cidr, now);
             let taken = room.taken();
             let blocks = room.space().runs().flat_map(|(a, b)| aligned(a, b));

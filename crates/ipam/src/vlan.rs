@@ -3,8 +3,8 @@
 
 use mooring_api::{Time, VlanId};
 
-use crate::candidates::{Offers, blocked, exhausted};
-use crate::walk::hash;
+use crate::candidates::{Rest, blocked, exhausted};
+use crate::walk::Hash;
 use crate::{Candidate, Claim, Decision, Lease, Order, Pools, Refusal, Table, Thing};
 
 /// The lowest id that is given without being asked for: switches treat 1 as "untagged".
@@ -32,7 +32,7 @@ pub(crate) fn candidates<'a>(
         let thing = Thing::Vlan(vlan);
         return match table.blocker_at(&thing, None, &claim.holder, now) {
             Some(by) => Err(blocked(thing, by)),
-            None => Ok(Decision::Offer(Offers::new(std::iter::once(offer(vlan))))),
+            None => Ok(Decision::offer(offer(vlan), Rest::Nothing)),
         };
     }
     let before = match claim.before {
@@ -41,7 +41,7 @@ pub(crate) fn candidates<'a>(
     };
     let span = VlanId::MAX.get() - LOWEST + 1;
     let start = match claim.order {
-        Order::Rendezvous => hash(&claim.holder.key(), "vlan", 0) % u128::from(span),
+        Order::Rendezvous => Hash::new(&claim.holder, "vlan").of(0) % u128::from(span),
         _ => 0,
     };
     let start = u16::try_from(start).expect("a remainder of 4093 fits");
@@ -55,9 +55,7 @@ pub(crate) fn candidates<'a>(
         .filter(move |vlan| !table.has_vlan(*vlan, now))
         .map(offer);
     match free.next() {
-        Some(first) => Ok(Decision::Offer(Offers::new(
-            std::iter::once(first).chain(free),
-        ))),
+        Some(first) => Ok(Decision::offer(first, Rest::Vlans(Box::new(free)))),
         None => Err(exhausted(&Pools::default(), table, claim, now)),
     }
 }

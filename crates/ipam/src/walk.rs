@@ -5,18 +5,72 @@
 //! hash of holder and place number gives, then every free place behind the first of them and around: writers
 //! start far apart, and the last free address is still found.
 
+use mooring_api::Time;
 use sha2::{Digest, Sha256};
 
 use crate::candidates::candidate;
 use crate::room::{Room, size_of};
-use crate::{Candidate, Claim, Order, Want};
+use crate::serving::Source;
+use crate::{Candidate, Claim, Holder, Order, Pools, Table, Thing, Want};
 
 /// Hashed places before the walk goes on in order. A prefix nine tenths full is missed by all of them once
 /// in 800 claims, which then costs O(log) and not O(size).
 const PROBES: u32 = 64;
 
+/// The candidates of one prefix after the other.
+pub(crate) struct Walks<'a> {
+    pools: &'a Pools,
+    table: &'a Table,
+    claim: &'a Claim,
+    now: Time,
+    prefixes: std::vec::IntoIter<Source<'a>>,
+    walk: Option<Walk<'a>>,
+    left_out: Option<Thing>,
+}
+
+impl<'a> Walks<'a> {
+    /// `left_out` was offered before all of these.
+    pub(crate) fn new(
+        pools: &'a Pools,
+        table: &'a Table,
+        claim: &'a Claim,
+        now: Time,
+        prefixes: Vec<Source<'a>>,
+        left_out: Option<Thing>,
+    ) -> Self {
+        Self {
+            pools,
+            table,
+            claim,
+            now,
+            prefixes: prefixes.into_iter(),
+            walk: None,
+            left_out,
+        }
+    }
+}
+
+impl Iterator for Walks<'_> {
+    type Item = Candidate;
+
+    fn next(&mut self) -> Option<Candidate> {
+        loop {
+            let offered = self.walk.as_mut().and_then(|walk| {
+                let left_out = self.left_out;
+                walk.find(|candidate| Some(candidate.thing) != left_out)
+            });
+            if offered.is_some() {
+                return offered;
+            }
+            let prefix = self.prefixes.next()?;
+            let room = Room::new(self.pools, self.table, prefix, self.claim, self.now);
+            self.walk = Some(Walk::new(room, self.claim));
+        }
+    }
+}
+
 /// The candidates of one prefix.
-pub(crate) struct Walk<'a> {
+struct Walk<'a> {
     room: Room<'a>,
     claim: &'a Claim,
     /// From where to look on; None when there is nothing left.
@@ -28,7 +82,7 @@ pub(crate) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(crate) fn new(room: Room<'a>, claim: &'a Claim) -> Self {
+    fn new(room: Room<'a>, claim: &'a Claim) -> Self {
         Self {
             room,
             claim,
@@ -74,10 +128,9 @@ impl<'a> Walk<'a> {
         }
         let slots = self.room.slots(self.claim.want);
         let count = slots.len();
-        let prefix = self.room.prefix().cidr;
-        let key = self.claim.holder.key();
+        let hash = Hash::new(&self.claim.holder, &self.room.prefix().cidr.to_string());
         while self.probe < PROBES && count > 0 {
-            let place = hash(&key, &prefix.to_string(), self.probe) % count;
+            let place = hash.of(self.probe) % count;
             let start = slots.get(place).expect("a place below the count exists");
             if self.probe == 0 {
                 self.origin = start;
@@ -110,14 +163,25 @@ impl Iterator for Walk<'_> {
 }
 
 /// The same on every machine and in every release: SHA-256 of holder, prefix and number of the try.
-pub(crate) fn hash(holder: &str, prefix: &str, probe: u32) -> u128 {
-    let mut sha = Sha256::new();
-    for part in [holder.as_bytes(), prefix.as_bytes(), &probe.to_be_bytes()] {
-        sha.update(part);
-        sha.update([0]);
+pub(crate) struct Hash(Sha256);
+
+impl Hash {
+    pub(crate) fn new(holder: &Holder, prefix: &str) -> Self {
+        let mut sha = Sha256::new();
+        for part in [holder.key().as_str(), prefix] {
+            sha.update(part);
+            sha.update([0]);
+        }
+        Self(sha)
     }
-    let digest = sha.finalize();
-    digest[..16]
-        .iter()
-        .fold(0, |n, byte| n << 8 | u128::from(*byte))
+
+    pub(crate) fn of(&self, probe: u32) -> u128 {
+        let mut sha = self.0.clone();
+        sha.update(probe.to_be_bytes());
+        sha.update([0]);
+        let digest = sha.finalize();
+        digest[..16]
+            .iter()
+            .fold(0, |n, byte| n << 8 | u128::from(*byte))
+    }
 }

@@ -20,9 +20,10 @@ use std::collections::BTreeMap;
 const LEVELS: u32 = 22;
 
 /// A set of numbers, cheap where they are dense and where they are far apart.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bits {
-    levels: [BTreeMap<u128, u64>; LEVELS as usize],
+    /// Up to the highest that has words.
+    levels: Vec<BTreeMap<u128, u64>>,
 }
 
 /// Bits `from..=to` of a word.
@@ -46,19 +47,30 @@ fn start(unit: u128, level: u32) -> Option<u128> {
 
 impl Bits {
     fn level(&mut self, level: u32) -> &mut BTreeMap<u128, u64> {
-        &mut self.levels[level as usize]
+        let level = level as usize;
+        if level >= self.levels.len() {
+            self.levels.resize_with(level + 1, BTreeMap::new);
+        }
+        &mut self.levels[level]
+    }
+
+    fn drop_word(&mut self, level: u32, key: u128) {
+        self.level(level).remove(&key);
+        while self.levels.last().is_some_and(BTreeMap::is_empty) {
+            self.levels.pop();
+        }
     }
 
     /// The levels that have words, highest first.
     fn used(&self) -> impl DoubleEndedIterator<Item = (u32, &BTreeMap<u128, u64>)> {
         (0..LEVELS)
             .zip(&self.levels)
-            .filter(|(_, words)| !words.is_empty())
             .rev()
+            .filter(|(_, words)| !words.is_empty())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.levels.iter().all(BTreeMap::is_empty)
+        self.levels.is_empty()
     }
 
     pub(crate) fn contains(&self, x: u128) -> bool {
@@ -98,7 +110,7 @@ impl Bits {
         let word = self.level(level).entry(key).or_default();
         *word |= bits;
         if *word == u64::MAX && level + 1 < LEVELS {
-            self.level(level).remove(&key);
+            self.drop_word(level, key);
             self.set(level + 1, key >> 6, 1 << (key & 63));
         }
     }
@@ -128,18 +140,17 @@ impl Bits {
 
     fn unset(&mut self, level: u32, key: u128, bits: u64) {
         self.open(level, key);
-        let words = self.level(level);
-        if let Some(word) = words.get_mut(&key) {
+        if let Some(word) = self.level(level).get_mut(&key) {
             *word &= !bits;
             if *word == 0 {
-                words.remove(&key);
+                self.drop_word(level, key);
             }
         }
     }
 
     /// Makes a word explicit whose numbers are all taken by a bit of a higher level.
     fn open(&mut self, level: u32, key: u128) {
-        if self.levels[level as usize].contains_key(&key) || level + 1 >= LEVELS {
+        if self.level(level).contains_key(&key) || level + 1 >= LEVELS {
             return;
         }
         self.unset(level + 1, key >> 6, 1 << (key & 63));
@@ -159,12 +170,12 @@ impl Bits {
                     continue;
                 }
                 let free = !word & mask(bit, 63);
-                x = if free == 0 {
-                    start(key + 1, level + 1)?
-                } else {
-                    start((key << 6) + u128::from(free.trailing_zeros()), level)?
-                };
-                continue 'again;
+                if free == 0 {
+                    x = start(key + 1, level + 1)?;
+                    continue 'again;
+                }
+                // The word is there, so no higher level takes any of it: go on with the lower ones.
+                x = start((key << 6) + u128::from(free.trailing_zeros()), level)?;
             }
             return Some(x);
         }
