@@ -17,6 +17,8 @@ mod demo;
 mod function;
 #[path = "moor/help.rs"]
 mod help;
+#[path = "moor/hostile.rs"]
+mod hostile;
 #[path = "moor/render.rs"]
 mod render;
 
