@@ -19,6 +19,8 @@ mod function;
 mod help;
 #[path = "moor/hostile.rs"]
 mod hostile;
+#[path = "moor/processes.rs"]
+mod processes;
 #[path = "moor/render.rs"]
 mod render;
 
