@@ -20,7 +20,7 @@ use mooring_api::{AddrRange, Cidr, Family, HostCidr, Time};
 
 use crate::room::{Room, size_of};
 use crate::serving::{SHOWN, Source, serving};
-use crate::walk::Walks;
+use crate::walk::{Walks, lowest};
 use crate::{
     Candidate, Claim, Kept, Lease, Order, Pools, Prefix, Refusal, State, Table, Thing, Unusable,
     Want, vlan,
@@ -126,9 +126,10 @@ pub fn candidates<'a>(
             let room = place(pools, table, &prefixes, claim, thing, now).ok()?;
             Some(candidate(room.prefix(), claim, thing))
         });
-    let left_out = before.map(|candidate| candidate.thing);
+    let first = before.or_else(|| lowest(table, &prefixes[0], claim, now));
+    let left_out = first.map(|candidate| candidate.thing);
     let mut walks = Walks::new(pools, table, claim, now, prefixes, left_out);
-    match before.or_else(|| walks.next()) {
+    match first.or_else(|| walks.next()) {
         Some(first) => Ok(Decision::offer(first, Rest::Prefixes(walks))),
         None => Err(exhausted(pools, table, claim, now)),
     }

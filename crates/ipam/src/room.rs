@@ -7,7 +7,7 @@ use mooring_api::{AddrRange, Cidr, Family, Time};
 
 use crate::candidates::special;
 use crate::serving::Source;
-use crate::space::{Space, Span, span, within, without};
+use crate::space::{Space, Span, joined, span, within, without};
 use crate::{Claim, Fullness, Kind, Order, Pools, Prefix, Table, Thing, Unusable, Want};
 
 /// How many in a row, and at which multiple they begin.
@@ -41,17 +41,17 @@ impl<'a> Room<'a> {
     ) -> Self {
         let inside = prefixes_inside(pools, &prefix);
         let bounds = bounds(&prefix, claim);
-        let asked = if prefix.ranges.is_empty() {
-            vec![bounds]
+        let mut holes = holes(&prefix, &inside);
+        holes.extend(kept_spans(&prefix));
+        let segments = if prefix.ranges.is_empty() {
+            without(&[bounds], holes)
         } else {
             let family = prefix.cidr.family();
             let ranges = prefix.ranges.iter().filter(|r| r.family() == family);
             let ranges: Vec<Span> = ranges.copied().map(span).collect();
-            within(&ranges, bounds)
+            without(&joined(within(&ranges, bounds)), holes)
         };
-        let mut holes = holes(&prefix, &inside);
-        holes.extend(kept_spans(&prefix));
-        let space = Space::new(without(asked, holes), table.obstacles(prefix.cidr, now));
+        let space = Space::new(segments, table.obstacles(prefix.cidr, now));
         Self {
             prefix,
             inside,
@@ -78,7 +78,7 @@ impl<'a> Room<'a> {
         // Kept by name, so neither ranges nor exclusions speak against it.
         let gateway = self.prefix.gateway.map(AddrRange::single).map(span);
         self.space
-            .over(without(asked, gateway.into_iter().collect()))
+            .over(without(&asked, gateway.into_iter().collect()))
     }
 
     /// Why nobody may have (all of) a range.

@@ -43,49 +43,50 @@ impl Deref for Source<'_> {
 /// they were read.
 pub(crate) fn serving<'a>(pools: &'a Pools, claim: &Claim) -> Result<Vec<Source<'a>>, Refusal> {
     let instance = pools.instances.get(&claim.instance);
-    let read = pools.prefixes.iter();
-    let mut here: Vec<Source<'a>> = read
-        .filter(|p| p.instance == claim.instance)
-        .map(Source::Read)
-        .collect();
-    if instance.is_none() && here.is_empty() {
+    let read = || {
+        pools
+            .prefixes
+            .iter()
+            .filter(|p| p.instance == claim.instance)
+    };
+    if instance.is_none() && read().next().is_none() {
         return Err(Refusal::UnknownInstance {
             instance: claim.instance.clone(),
             known: pools.instances.keys().take(SHOWN).cloned().collect(),
         });
     }
-    if let Some(instance) = instance
-        && turn(Kind::Aggregate, claim).is_some()
-    {
-        here.extend(aggregates(pools, instance).map(|p| Source::Made(Rc::new(p))));
-    }
+    let made: Vec<Source<'a>> = match instance {
+        Some(instance) if turn(Kind::Aggregate, claim).is_some() => aggregates(pools, instance)
+            .map(|prefix| Source::Made(Rc::new(prefix)))
+            .collect(),
+        _ => Vec::new(),
+    };
+    let here = || read().map(Source::Read).chain(made.iter().cloned());
     let count = OnceCell::new();
     let only = || {
         let fitting = || {
-            let family = here
-                .iter()
-                .filter(|p| p.cidr.family() == claim.holder.family);
-            family.filter(|p| turn(p.kind, claim).is_some()).count()
+            here()
+                .filter(|p| p.cidr.family() == claim.holder.family)
+                .filter(|p| turn(p.kind, claim).is_some())
+                .count()
         };
         *count.get_or_init(fitting) == 1
     };
-    let mut chosen: Vec<Source<'a>> = here
-        .iter()
+    let mut chosen: Vec<Source<'a>> = here()
         .filter(|p| turn(p.kind, claim).is_some() && fits(p, claim, &only))
-        .cloned()
         .collect();
     if chosen.is_empty() {
-        let all = here.iter().map(|prefix| Mismatch {
+        let all = here().map(|prefix| Mismatch {
             prefix: prefix.cidr,
             origin: prefix.origin.clone(),
-            why: reasons(prefix, claim, &only),
+            why: reasons(&prefix, claim, &only),
         });
         return Err(Refusal::NoMatchingPrefix {
             instance: claim.instance.clone(),
             kind: claim.kind,
             want: claim.want,
             prefixes: all.take(SHOWN).collect(),
-            more: here.len().saturating_sub(SHOWN),
+            more: here().count().saturating_sub(SHOWN),
         });
     }
     // Stable: the order of reading decides among equals.

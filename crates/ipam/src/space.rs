@@ -22,11 +22,11 @@ pub(crate) fn span(range: AddrRange) -> Span {
     (Family::number(range.first()), Family::number(range.last()))
 }
 
-/// `from` without `holes`, ascending, neighbours joined.
-pub(crate) fn without(from: Vec<Span>, mut holes: Vec<Span>) -> Vec<Span> {
+/// `from`, which is ascending and disjoint, without `holes`.
+pub(crate) fn without(from: &[Span], mut holes: Vec<Span>) -> Vec<Span> {
     holes.sort_unstable();
     let mut left = Vec::with_capacity(from.len() + holes.len());
-    for (first, last) in joined(from) {
+    for (first, last) in from.iter().copied() {
         let mut at = Some(first);
         for (from, to) in holes
             .iter()
@@ -48,7 +48,7 @@ pub(crate) fn without(from: Vec<Span>, mut holes: Vec<Span>) -> Vec<Span> {
 }
 
 /// Ascending, neighbours and overlaps joined: a block may lie across two ranges that touch.
-fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     spans.dedup_by(|span, before| {
         let touch = before.1.saturating_add(1) >= span.0;
@@ -127,17 +127,15 @@ impl<'a> Space<'a> {
             let at = self.segments.partition_point(|s| s.1 < x);
             let (first, last) = *self.segments.get(at)?;
             x = x.max(first);
-            // Each set moves it on; done when none does.
-            let mut y = x;
-            loop {
-                let mut moved = y;
+            // Each set moves it on; done when as many as there are agree in a row.
+            let (mut y, mut agree) = (x, 0);
+            let sets = self.sets().count();
+            while agree < sets {
                 for set in self.sets() {
-                    moved = set.next_free(moved)?;
+                    let moved = set.next_free(y)?;
+                    agree = if moved == y { agree + 1 } else { 1 };
+                    y = moved;
                 }
-                if moved == y {
-                    break;
-                }
-                y = moved;
             }
             if y <= last {
                 return Some(y);
@@ -259,16 +257,13 @@ mod tests {
     fn holes_may_overlap_and_touch_the_edges() {
         assert_eq!(
             without(
-                vec![(0, 9), (10, 20)],
+                &joined(vec![(10, 20), (0, 9)]),
                 vec![(0, 0), (5, 12), (6, 7), (20, 30)]
             ),
             [(1, 4), (13, 19)]
         );
-        assert_eq!(
-            without(vec![(3, u128::MAX)], vec![(9, u128::MAX)]),
-            [(3, 8)]
-        );
-        assert_eq!(without(vec![(3, 5)], vec![(0, 9)]), []);
+        assert_eq!(without(&[(3, u128::MAX)], vec![(9, u128::MAX)]), [(3, 8)]);
+        assert_eq!(without(&[(3, 5)], vec![(0, 9)]), []);
     }
 
     #[test]

@@ -238,6 +238,12 @@ impl Table {
             .map(|slot| self.lease(slot))
     }
 
+    /// The set of taken addresses, where it is all that keeps an address from being taken at `now`.
+    pub(crate) fn only_obstacle(&self, family: Family, now: Time) -> Option<&Bits> {
+        let alone = self.carved.is_empty() && self.owners.ended(now).next().is_none();
+        alone.then(|| self.bits(family))
+    }
+
     /// What keeps things from being taken out of `subnet`: sets of numbers that are taken at `now`.
     pub(crate) fn obstacles(&self, subnet: Cidr, now: Time) -> Vec<Cow<'_, Bits>> {
         let family = subnet.family();

@@ -1,22 +1,24 @@
 //! Names as numbers: a cluster that stands in a million leases is kept once.
 //!
 //! ```text
-//!  records   ┊ next in chain (4) │ length (1, or 5 from 255 on) │ text ┊ next …
-//!  heads     hash ─► first record of its chain
+//!  tags      one byte of the hash, 0 where there is no name ┐ the same place in both, probed
+//!  numbers   where the name's record begins                 ┘ upwards from where the hash says
+//!  records   ┊ length (1, or 5 from 255 on) │ text ┊ length …
 //! ```
 //!
-//! A name's number is where its record begins, so one look at memory compares a name and finds the next.
-//! The hash has no random key, so equal tables have equal layout; nothing ever iterates in hash order.
+//! A new name is known to be new from a few tags, without a look at any other name: the tags of a million
+//! names fit a processor's cache, the names do not. The hash has no random key, so equal tables have equal
+//! layout; nothing ever iterates in hash order.
 
-const NONE: u32 = u32::MAX;
 /// A length that does not fit its byte.
 const LONG: u8 = u8::MAX;
 
 /// Interned names. Never shrinks by itself: [`crate::Table`] builds a new one when most are unused.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
+    tags: Vec<u8>,
+    numbers: Vec<u32>,
     records: Vec<u8>,
-    heads: Vec<u32>,
     len: usize,
 }
 
@@ -74,65 +76,65 @@ impl Names {
     }
 
     pub(super) fn get(&self, number: u32) -> &str {
-        let (_, text) = self.record(number);
-        std::str::from_utf8(text).expect("only names are put in")
+        std::str::from_utf8(self.text(number)).expect("only names are put in")
     }
 
-    /// Next of the chain, and text.
-    fn record(&self, number: u32) -> (u32, &[u8]) {
-        let (next, rest) = self.records[number as usize..]
-            .split_first_chunk()
-            .expect("a number is where a record begins");
-        let next = u32::from_le_bytes(*next);
-        if rest[0] != LONG {
-            return (next, &rest[1..=rest[0].into()]);
+    /// Whether a number is that of a name; any number will do.
+    pub(super) fn is(&self, number: u32, name: &str) -> bool {
+        (number as usize) < self.records.len() && self.text(number) == name.as_bytes()
+    }
+
+    fn text(&self, number: u32) -> &[u8] {
+        let record = &self.records[number as usize..];
+        let len = record[0];
+        if len != LONG {
+            return &record[1..=len.into()];
         }
-        let (len, rest) = rest[1..]
+        let (len, text) = record[1..]
             .split_first_chunk()
             .expect("a long name has a length");
-        (next, &rest[..u32::from_le_bytes(*len) as usize])
+        &text[..u32::from_le_bytes(*len) as usize]
     }
 
     /// The number of a name that is known.
     pub(super) fn find(&self, name: &str) -> Option<u32> {
-        self.find_hashed(name.as_bytes(), hash(name.as_bytes()))
+        let hash = hash(name.as_bytes());
+        self.probe(name.as_bytes(), hash).ok()
     }
 
-    fn find_hashed(&self, name: &[u8], hash: u64) -> Option<u32> {
-        if self.heads.is_empty() {
-            return None;
-        }
-        let mut at = self.heads[chain(hash, self.heads.len())];
-        while at != NONE {
-            let (next, text) = self.record(at);
-            if text == name {
-                return Some(at);
+    /// The number of a name, else where it would have its tag.
+    fn probe(&self, name: &[u8], hash: u64) -> Result<u32, usize> {
+        let mut at = self.home(hash);
+        while let Some(found) = self.tags.get(at).filter(|tag| **tag != 0) {
+            if *found == tag(hash) && self.text(self.numbers[at]) == name {
+                return Ok(self.numbers[at]);
             }
-            at = next;
+            at = if at + 1 == self.tags.len() { 0 } else { at + 1 };
         }
-        None
+        Err(at)
+    }
+
+    /// Where to look first. A product and not a remainder: the number of tags is no power of two.
+    fn home(&self, hash: u64) -> usize {
+        let place = u128::from(hash) * self.tags.len() as u128;
+        usize::try_from(place >> 64).expect("less than the number of tags")
     }
 
     /// The number of a name, a new one where it is not known.
     pub(super) fn intern(&mut self, name: &str) -> u32 {
         let name = name.as_bytes();
         let hash = hash(name);
-        if let Some(known) = self.find_hashed(name, hash) {
-            return known;
+        let mut at = match self.probe(name, hash) {
+            Ok(known) => return known,
+            Err(at) => at,
+        };
+        // A fifth stays empty, else probing takes long.
+        if self.len >= self.tags.len() / 5 * 4 {
+            self.rehash();
+            at = self.probe(name, hash).expect_err("it is new");
         }
-        self.len += 1;
-        let wanted = chains(self.len, self.heads.len());
-        if wanted > self.heads.len() {
-            self.rehash(wanted);
-        }
-        let number = u32::try_from(self.records.len())
-            .ok()
-            .filter(|n| *n < NONE)
-            .expect("names of one instance fit 4 GiB");
-        let head = &mut self.heads[chain(hash, wanted)];
-        let next = std::mem::replace(head, number);
-        grow(&mut self.records, name.len() + 9);
-        self.records.extend(next.to_le_bytes());
+        let number = u32::try_from(self.records.len()).expect("names of one instance fit 4 GiB");
+        grow(&mut self.records, name.len() + 5);
         match u8::try_from(name.len()) {
             Ok(len) if len < LONG => self.records.push(len),
             _ => {
@@ -142,25 +144,34 @@ impl Names {
             }
         }
         self.records.extend(name);
+        (self.tags[at], self.numbers[at]) = (tag(hash), number);
+        self.len += 1;
         number
     }
 
-    fn rehash(&mut self, chains: usize) {
-        self.heads = vec![NONE; chains];
+    fn rehash(&mut self) {
+        let room = (self.tags.len() / 2 * 3).max(20);
+        self.tags = vec![0; room];
+        self.numbers = vec![0; room];
         let mut at = 0;
         while at < self.records.len() {
             let number = u32::try_from(at).expect("names of one instance fit 4 GiB");
-            let (_, text) = self.record(number);
-            let (head, len) = (chain(hash(text), chains), text.len());
-            let next = std::mem::replace(&mut self.heads[head], number);
-            self.records[at..at + 4].copy_from_slice(&next.to_le_bytes());
-            at += len + if len < LONG.into() { 5 } else { 9 };
+            let text = self.text(number);
+            let hash = hash(text);
+            at += text.len() + if text.len() < LONG.into() { 1 } else { 5 };
+            let free = self.probe(text, hash).expect_err("each name is there once");
+            (self.tags[free], self.numbers[free]) = (tag(hash), number);
         }
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.records.capacity() + self.heads.capacity() * size_of::<u32>()
+        self.records.capacity() + self.tags.capacity() + self.numbers.capacity() * size_of::<u32>()
     }
+}
+
+/// Never 0. The lowest bits, since the highest say where to look.
+fn tag(hash: u64) -> u8 {
+    hash.to_le_bytes()[0] | 1
 }
 
 #[cfg(test)]

@@ -101,6 +101,8 @@ fn addr_chain(addr: IpAddr, chains: usize) -> usize {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Owners {
     names: Names,
+    /// Names of the latest lease: the next one often has some of them.
+    recent: [u32; 5],
     places: Vec<Place>,
     place_numbers: BTreeMap<Place, u32>,
     pages: Vec<Page>,
@@ -275,14 +277,20 @@ impl Owners {
 
     pub(super) fn insert(&mut self, lease: &Lease) -> Slot {
         self.forget_unused_names();
-        let names = [
-            &lease.holder.cluster,
-            &lease.holder.package,
-            &lease.holder.namespace,
-            &lease.holder.workload,
-            &lease.holder.interface,
-        ]
-        .map(|name| self.names.intern(name));
+        let Holder {
+            cluster,
+            package,
+            namespace,
+            workload,
+            interface,
+            ..
+        } = &lease.holder;
+        let names = [cluster, package, namespace, workload, interface];
+        for (recent, name) in self.recent.iter_mut().zip(names) {
+            if !self.names.is(*recent, name) {
+                *recent = self.names.intern(name);
+            }
+        }
         let mut flags = LIVE;
         let (mut high, mut low) = ([0; 3], 0);
         if let Thing::Addr(addr) = lease.thing {
@@ -294,7 +302,7 @@ impl Owners {
         }
         let entry = Entry {
             low,
-            names,
+            names: self.recent,
             place: self.place((lease.subnet, lease.gateway)),
             since: u32::try_from(lease.since.0).unwrap_or(u32::MAX),
             next_addr: NONE,
@@ -451,6 +459,7 @@ impl Owners {
             return;
         }
         let old = std::mem::take(&mut self.names);
+        self.recent = [0; 5];
         for slot in self.slots().collect::<Vec<_>>() {
             let names = self
                 .entry(slot)
