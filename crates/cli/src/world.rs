@@ -27,6 +27,8 @@ const MGMT_VARIABLE: &str = "MOOR_MGMT";
 pub(crate) struct World {
     /// The time of the whole run.
     pub(crate) now: Time,
+    /// How to call this program again: as it was called, so that what we suggest works before it is installed.
+    pub(crate) program: String,
     /// An environment variable; an empty one counts as unset.
     variable: fn(&str) -> Option<OsString>,
 }
@@ -79,6 +81,7 @@ impl World {
         let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         Self {
             now: Time(seconds),
+            program: program(std::env::args_os().next().unwrap_or_default()),
             variable: |name| std::env::var_os(name).filter(|value| !value.is_empty()),
         }
     }
@@ -121,6 +124,13 @@ impl World {
         }
         Book::at(path, access, options)
     }
+}
+
+/// A path as it was typed; a bare name was found by the shell, and so will `moor` be.
+fn program(called: OsString) -> String {
+    let typed = called.into_string().unwrap_or_default();
+    let is_path = typed.contains('/') && !typed.contains(char::is_whitespace);
+    if is_path { typed } else { "moor".to_owned() }
 }
 
 /// Random bytes to mint ids from.

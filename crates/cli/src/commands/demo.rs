@@ -72,7 +72,7 @@ pub(crate) fn run(args: &DemoArgs, world: &World, output: &mut Output) -> anyhow
     if args.format.format == Format::Table {
         output.data(&format!("\n{verdict}\n"))?;
     }
-    output.say(&farewell(&out, &shown, exit));
+    output.say(&farewell(&world.program, &out, &shown, exit));
     Ok(exit)
 }
 
@@ -190,7 +190,7 @@ fn verdict(shown: &Shown) -> (Exit, String) {
     )
 }
 
-fn farewell(out: &Path, shown: &Shown, exit: Exit) -> String {
+fn farewell(moor: &str, out: &Path, shown: &Shown, exit: Exit) -> String {
     if exit != Exit::Done {
         return format!(
             "nothing of yours was changed; the files are in {}",
@@ -205,8 +205,8 @@ fn farewell(out: &Path, shown: &Shown, exit: Exit) -> String {
     };
     format!(
         "{state} {out}\n\nTry next:\n  \
-         moor who-has 192.168.100.50 --book {out}/.moor/book.redb\n  \
-         moor pool list --mgmt {out}/.inputs/mgmt --book {out}/.moor/book.redb\n  \
+         {moor} who-has 192.168.100.50 --book {out}/.moor/book.redb\n  \
+         {moor} pool list --mgmt {out}/.inputs/mgmt --book {out}/.moor/book.redb\n  \
          cat {out}/edge-cluster-1/edge-gnb/networkattachmentdefinition_n2.yaml"
     )
 }

@@ -73,7 +73,8 @@ fn what_the_demo_says_to_try_next_works() {
     assert_eq!(commands.len(), 3, "{next}");
     for command in commands {
         let (text, code) = match command.split_first().unwrap() {
-            (&"moor", rest) => stdout(moor(dir.path()).args(rest)),
+            // As it was called: a newcomer has built it, not installed it.
+            (&env!("CARGO_BIN_EXE_moor"), rest) => stdout(moor(dir.path()).args(rest)),
             (&"cat", [file]) => (fs::read_to_string(dir.path().join(file)).unwrap(), 0),
             _ => panic!("the test does not know {command:?}"),
         };

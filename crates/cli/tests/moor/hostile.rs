@@ -123,7 +123,8 @@ fn an_alias_bomb_is_refused_in_whichever_document_it_stands() {
     let mut bomb = String::from("---\nbomb:\n  a: &a [x, x, x, x, x, x, x, x, x]\n");
     for (one, before) in ('b'..='j').zip('a'..) {
         let many = format!("*{before}, ").repeat(9);
-        bomb += &format!("  {one}: &{one} [{}]\n", many.trim_end_matches(", "));
+        let line = format!("  {one}: &{one} [{}]\n", many.trim_end_matches(", "));
+        bomb.push_str(&line);
     }
     untouched("AliasBomb", "edge-gnb/interfaces.yaml:", |dir| {
         append(&dir.join("edge-gnb/interfaces.yaml"), &bomb);
@@ -162,7 +163,7 @@ fn a_directory_that_is_read_only_for_everybody_is_refused_before_the_book_is_tol
         fs::set_permissions(&package, fs::Permissions::from_mode(mode)).unwrap();
     };
     nothing_told("FileUnwritable", "cannot write edge-gnb", |dir| {
-        writable(dir, 0o555)
+        writable(dir, 0o555);
     });
     // And the same package renders once it may.
     let dir = fleet(false);
