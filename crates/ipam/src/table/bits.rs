@@ -20,11 +20,22 @@ use std::collections::BTreeMap;
 const LEVELS: u32 = 22;
 
 /// A set of numbers, cheap where they are dense and where they are far apart.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
     /// Up to the highest that has words.
     levels: Vec<BTreeMap<u128, u64>>,
+    /// Taken numbers in a row: what was filled last, with what was filled right before it. Whoever takes
+    /// the lowest free number again and again finds its end here.
+    run: Option<(u128, u128)>,
 }
+
+impl PartialEq for Bits {
+    fn eq(&self, other: &Self) -> bool {
+        self.levels == other.levels
+    }
+}
+
+impl Eq for Bits {}
 
 /// Bits `from..=to` of a word.
 fn mask(from: u128, to: u128) -> u64 {
@@ -84,6 +95,9 @@ impl Bits {
 
     /// Marks `first..=last`, all of them free before.
     pub(crate) fn fill(&mut self, first: u128, last: u128) {
+        let joins = |run: &(u128, u128)| run.1.checked_add(1) == Some(first);
+        let from = self.run.filter(joins).map_or(first, |run| run.0);
+        self.run = Some((from, last));
         let (mut lo, mut hi) = (first, last);
         for level in 0..LEVELS {
             if lo >> 6 == hi >> 6 {
@@ -117,6 +131,7 @@ impl Bits {
 
     /// Frees `first..=last`, all of them taken before.
     pub(crate) fn clear(&mut self, first: u128, last: u128) {
+        self.run = self.run.filter(|run| last < run.0 || run.1 < first);
         let (mut lo, mut hi) = (first, last);
         for level in 0..LEVELS {
             if lo >> 6 == hi >> 6 {
@@ -159,6 +174,9 @@ impl Bits {
 
     /// The first free number from `x` on.
     pub(crate) fn next_free(&self, mut x: u128) -> Option<u128> {
+        if let Some((_, last)) = self.run.filter(|run| run.0 <= x && x <= run.1) {
+            x = last.checked_add(1)?;
+        }
         'again: loop {
             for (level, words) in self.used() {
                 let at = unit(x, level);
