@@ -147,7 +147,7 @@ fn summary(report: &Report, check: bool) -> String {
     }
     let mut done = changed_files(report);
     if report.book_changed {
-        done.push("addresses taken or released".to_owned());
+        done.push("book updated".to_owned());
     }
     let would = if check { "would change: " } else { "" };
     format!("{size}: {would}{}", done.join(", "))

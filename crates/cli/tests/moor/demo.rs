@@ -44,6 +44,29 @@ read back 7 addresses of 4 packages in 3 clusters: no two clusters share an addr
 }
 
 #[test]
+fn the_readme_shows_what_the_demo_prints_and_names_what_is_there() {
+    let dir = fresh();
+    let (shown, _) = stdout(moor(dir.path()).arg("demo"));
+    let root = mooring_testkit::workspace_root();
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let (_, excerpt) = readme.split_once("```text\nCLUSTER").unwrap();
+    let (excerpt, _) = excerpt.split_once("```").unwrap();
+    let lines = excerpt.lines().skip(1);
+    let lines: Vec<&str> = lines.filter(|l| !l.is_empty() && *l != "…").collect();
+    assert!(lines.len() > 3, "{excerpt}");
+    for line in lines {
+        assert!(shown.contains(&format!("{line}\n")), "not printed: {line}");
+    }
+    let (_, map) = readme.split_once("## To change X, open Y").unwrap();
+    let (map, _) = map.split_once("\n## ").unwrap();
+    let named: Vec<&str> = map.split('`').skip(1).step_by(2).collect();
+    assert!(named.len() > 10, "{named:?}");
+    for path in named {
+        assert!(root.join(path).exists(), "the README names {path}");
+    }
+}
+
+#[test]
 fn a_second_demo_changes_nothing_and_says_so() {
     let dir = fresh();
     let out = dir.path().join("moor-demo");
