@@ -3,12 +3,14 @@
 //! Every hand allocates with this (render, `fn`, claim, controller, agent), so that an address is chosen in one
 //! way. Easy to get wrong: the outer error is the book's trouble, the inner one is the person's.
 
-use mooring_ipam::{Candidate, Claim, Decision, Lease, Pools, Refusal, candidates};
+use std::collections::BTreeSet;
+
+use mooring_ipam::{Candidate, Claim, Decision, Lease, Pools, Refusal, Thing, candidates};
 
 use crate::error::Error;
 use crate::store::{Outcome, Txn};
 
-/// How many offers are taken from the table at a time. With one writer the first is won.
+/// How many offers are taken from the table at a time, once the first was lost. With one writer it is won.
 const BATCH: usize = 32;
 
 /// Takes what the claim wants, in the transaction. The time is the transaction's.
@@ -17,9 +19,9 @@ pub fn allocate(
     pools: &Pools,
     claim: &Claim,
 ) -> Result<Result<Lease, Refusal>, Error> {
-    let (mut tried, mut lost) = (0, None);
+    let (mut tried, mut lost, mut batch) = (BTreeSet::new(), None, 1);
     loop {
-        let offers = match offers(txn, pools, claim, tried)? {
+        let offers = match offers(txn, pools, claim, &tried, batch)? {
             Ok(offers) => offers,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -29,12 +31,14 @@ pub fn allocate(
                 Outcome::Lost(by) => lost = Some((offer.thing, by)),
             }
         }
-        tried += offers.len();
-        if offers.len() < BATCH {
+        // By thing and not by count: a view that learns of the loss offers the lost no more.
+        tried.extend(offers.iter().map(|offer| offer.thing));
+        if offers.len() < batch {
             let (thing, by) = lost.expect("the table offered something, and it was lost");
             let by = Box::new(by);
             return Ok(Err(Refusal::Held { thing, by }));
         }
+        batch = BATCH;
     }
 }
 
@@ -42,7 +46,8 @@ fn offers(
     txn: &dyn Txn,
     pools: &Pools,
     claim: &Claim,
-    tried: usize,
+    tried: &BTreeSet<Thing>,
+    batch: usize,
 ) -> Result<Result<Vec<Candidate>, Refusal>, Error> {
     let (mut answer, now) = (Ok(Vec::new()), txn.now());
     txn.with_table(&claim.instance, &mut |table| {
@@ -59,9 +64,12 @@ fn offers(
                     subnet,
                     gateway,
                 };
-                Vec::from_iter((tried == 0).then_some(own))
+                Vec::from_iter((!tried.contains(&thing)).then_some(own))
             }
-            Decision::Offer(offers) => offers.skip(tried).take(BATCH).collect(),
+            Decision::Offer(offers) => {
+                let new = offers.filter(|offer| !tried.contains(&offer.thing));
+                new.take(batch).collect()
+            }
         });
     })?;
     Ok(answer)
