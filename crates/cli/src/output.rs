@@ -93,22 +93,24 @@ impl Output {
         let book = error
             .chain()
             .find_map(|cause| cause.downcast_ref::<mooring_book::Error>());
-        let mut chain = String::new();
-        for cause in error.chain() {
-            let text = cause.to_string();
-            if !chain.is_empty() {
-                chain.push_str(": ");
+        // What the book says needs no introduction, and its remedy is a line of its own.
+        let (said, help) = match book {
+            Some(busy @ mooring_book::Error::Busy { .. }) => (
+                busy.to_string(),
+                "wait until the other run has ended, and run again; nothing was changed",
+            ),
+            Some(mooring_book::Error::Unusable {
+                path,
+                remedy,
+                source,
+            }) => {
+                let why = chain(anyhow::Chain::new(&**source));
+                (format!("cannot use the book {path}: {why}"), *remedy)
             }
-            chain.push_str(&text);
-        }
-        let code = book.map(mooring_book::Error::reason);
-        let help = match book {
-            Some(mooring_book::Error::Busy { .. }) => {
-                "wait until the other run has ended, or name another book with --book"
-            }
-            _ => "",
+            _ => (chain(error.chain()), ""),
         };
-        self.write_talk(&finding::render_plain(code, &chain, help));
+        let code = book.map(mooring_book::Error::reason);
+        self.write_talk(&finding::render_plain(code, &said, help));
         Exit::Wrong
     }
 
@@ -130,6 +132,12 @@ impl Output {
         let _ = self.talk.write_all(text.as_bytes());
         let _ = self.talk.flush();
     }
+}
+
+/// The causes, outermost first.
+fn chain(causes: anyhow::Chain<'_>) -> String {
+    let causes: Vec<String> = causes.map(ToString::to_string).collect();
+    causes.join(": ")
 }
 
 /// The exit code of a run with these findings.

@@ -298,7 +298,10 @@ fn a_book_that_somebody_has_is_waited_for_and_then_the_holder_is_named() {
     };
     let run = claim("0").assert().code(1).stdout_eq("");
     let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
-    assert!(said.starts_with("error[BookBusy]: "), "{said}");
+    assert!(
+        said.starts_with("error[BookBusy]: the book b.redb is "),
+        "{said}"
+    );
     let holder = format!("in use by pid {} (night shift)", std::process::id());
     assert!(said.contains(&holder), "{said}");
     assert!(said.contains("= help: wait until"), "{said}");
@@ -406,4 +409,5 @@ fn a_file_that_is_no_book_is_named_with_its_code() {
         said.starts_with("error[BookUnreadable]: cannot use the book b.redb"),
         "{said}"
     );
+    assert!(said.contains("\n = help: restore a backup, or"), "{said}");
 }
