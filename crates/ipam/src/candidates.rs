@@ -28,10 +28,6 @@ use crate::{
 
 /// What a claim comes to.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one is made per claim and taken apart at once; a box would cost more than the copy"
-)]
 pub enum Decision<'a> {
     /// The holder has it already (held, reserved or cooling): this and nothing else. Subnet and gateway
     /// are those of the prefix today, which may differ from what the table has; state and time are the

@@ -224,3 +224,6 @@ fn reasons(prefix: &Prefix, claim: &Claim, only: &Only) -> Vec<String> {
     why.extend(unmet(prefix, &claim.selector, only));
     why
 }
+
+#[cfg(test)]
+mod tests;

@@ -556,3 +556,6 @@ impl Table {
             .is_some_and(|from| block.covers(&from) && from != subnet.unwrap_or(*block))
     }
 }
+
+#[cfg(test)]
+mod tests;

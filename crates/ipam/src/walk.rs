@@ -61,7 +61,8 @@ pub(crate) struct Walks<'a> {
     claim: &'a Claim,
     now: Time,
     prefixes: std::vec::IntoIter<Source<'a>>,
-    walk: Option<Walk<'a>>,
+    /// Boxed: most offers are dropped before there is one.
+    walk: Option<Box<Walk<'a>>>,
     left_out: Option<Thing>,
 }
 
@@ -101,7 +102,7 @@ impl Iterator for Walks<'_> {
             }
             let prefix = self.prefixes.next()?;
             let room = Room::new(self.pools, self.table, prefix, self.claim, self.now);
-            self.walk = Some(Walk::new(room, self.claim));
+            self.walk = Some(Box::new(Walk::new(room, self.claim)));
         }
     }
 }

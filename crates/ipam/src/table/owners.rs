@@ -61,9 +61,13 @@ pub(super) struct HolderKey {
 
 impl HolderKey {
     fn hash(&self) -> u64 {
-        let [a, b, c, d, e] = self.names.map(u64::from);
+        let [cluster, package, namespace, workload, interface] = self.names.map(u64::from);
         let tail = u64::from(self.ordinal) << 1 | u64::from(self.v6);
-        mix([a << 32 | b, c << 32 | d, e << 32 | tail])
+        mix([
+            cluster << 32 | package,
+            namespace << 32 | workload,
+            interface << 32 | tail,
+        ])
     }
 }
 
