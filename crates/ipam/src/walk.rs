@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::candidates::candidate;
 use crate::room::{Room, size_of};
 use crate::serving::Source;
-use crate::space::span;
+use crate::space::{Span, span};
 use crate::{Candidate, Claim, Holder, Kind, Order, Pools, Prefix, Table, Thing, Want};
 
 /// Hashed places before the walk goes on in order. A prefix nine tenths full is missed by all of them once
@@ -114,6 +114,8 @@ struct Walk<'a> {
     /// From where to look on; None when there is nothing left.
     cursor: Option<u128>,
     probe: u32,
+    /// The latest offer, to be marked when another one is asked for.
+    unmarked: Option<Span>,
     /// Where the walk began, and whether it went around.
     origin: u128,
     wrapped: bool,
@@ -126,6 +128,7 @@ impl<'a> Walk<'a> {
             claim,
             cursor: Some(0),
             probe: 0,
+            unmarked: None,
             origin: 0,
             wrapped: true,
         }
@@ -190,10 +193,13 @@ impl Iterator for Walk<'_> {
     fn next(&mut self) -> Option<Candidate> {
         let family = self.room.prefix().cidr.family();
         let (size, align) = size_of(self.claim.want, family);
+        if let Some((first, last)) = self.unmarked.take() {
+            self.room.space().offered(first, last);
+        }
         let start = self.next_start(size, align)?;
         // Lowest-first never looks back, so it needs no mark.
         if self.claim.order != Order::LowestFirst {
-            self.room.space().offered(start, start + (size - 1));
+            self.unmarked = Some((start, start + (size - 1)));
         }
         let thing = self.room.thing(self.claim.want, start);
         Some(candidate(self.room.prefix(), self.claim, thing))
