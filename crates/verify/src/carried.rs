@@ -2,23 +2,25 @@
 //!
 //! A NAD carries addresses for its Interface (or for itself); a pod's annotation carries those in
 //! `ips` for the workload's interface. An address that stands in both is one use, not two: whether that
-//! works is `nad::check_selection`'s to say.
+//! works is `nad::check_selection`'s to say. A reservation of whereabouts is a use by the pod it names,
+//! unless that pod is here and asks for the address itself.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use mooring_api::{Code, Finding, HostCidr, annotation};
-use mooring_attach::nad::{self, Use, Used};
-use mooring_attach::networks;
+use mooring_api::{HostCidr, ObjectRef, annotation};
+use mooring_attach::nad::{Use, Used};
 use serde_json::Value;
 
-use crate::input::Input;
-use crate::report::Found;
+use crate::input::{Input, Origin, Reservation};
+use crate::world::{World, annotation_of};
 
 /// One address or range that somebody gets.
 #[derive(Clone, Debug)]
 pub(crate) struct Carried<'a> {
-    /// Which input.
-    pub(crate) input: usize,
+    /// Which object, as a number: equal for equal objects only.
+    pub(crate) id: usize,
+    pub(crate) origin: &'a Origin,
     /// Address or range.
     pub(crate) what: Use,
     /// Routing domain.
@@ -27,167 +29,153 @@ pub(crate) struct Carried<'a> {
     pub(crate) user: String,
     /// Field path of the object.
     pub(crate) field: String,
+    /// Which NAD it belongs to, where that is known.
+    pub(crate) nad: Option<usize>,
 }
 
-/// A NAD by cluster, namespace and name; several packages may bring one.
-type Nads<'a> = BTreeMap<(&'a str, &'a str, &'a str), Vec<(usize, &'a str)>>;
-
-/// Everything carried, and what is wrong with the objects themselves.
-pub(crate) fn gather<'a>(inputs: &'a [Input<'_>]) -> (Vec<Carried<'a>>, Vec<Found>) {
-    let mut out = (Vec::new(), Vec::new());
-    let mut nads = Nads::new();
-    let deployed = || {
-        inputs
-            .iter()
-            .enumerate()
-            .filter(|(_, i)| !local_config(i.value))
-    };
-    for (index, input) in deployed() {
-        if let Some(config) = nad_config(input) {
-            let object = &input.origin.object;
-            let key = (
-                input.origin.cluster.as_str(),
-                object.namespace.as_str(),
-                object.name.as_str(),
-            );
-            nads.entry(key).or_default().push((index, config));
-            from_nad(index, input, config, &mut out);
-        }
-    }
-    for (index, input) in deployed() {
-        for (field, text) in pod_annotations(input) {
-            from_pod(inputs, index, &field, text, &nads, &mut out);
-        }
-    }
-    out
-}
-
-fn from_nad<'a>(
-    index: usize,
-    input: &'a Input<'_>,
-    config: &str,
-    (carried, found): &mut (Vec<Carried<'a>>, Vec<Found>),
-) {
-    let object = &input.origin.object;
-    found.extend(nad::check(config).into_iter().map(|finding| Found {
-        finding: finding.on(object),
-        origin: input.origin.clone(),
-    }));
-    let owner = annotation_of(input.value, annotation::OWNED_BY);
-    for Used { what, path: _ } in nad::addresses(config) {
-        carried.push(Carried {
-            input: index,
-            what,
-            scope: input.scope.as_deref(),
-            user: owner.map_or_else(|| format!("nad/{}", object.name), str::to_owned),
-            field: "spec.config".into(),
-        });
-    }
-}
-
-fn from_pod<'a>(
-    inputs: &'a [Input<'_>],
-    index: usize,
-    field: &str,
-    text: &str,
-    nads: &Nads<'_>,
-    (carried, found): &mut (Vec<Carried<'a>>, Vec<Found>),
-) {
-    let input = &inputs[index];
-    let origin = &input.origin;
-    let networks = match networks::parse(text) {
-        Ok(networks) => networks,
-        Err(error) => {
-            let message = format!(
-                "the networks annotation cannot be read, so the pod gets none of its interfaces: {error}"
-            );
-            let finding = Finding::error(Code::InvalidNetworksAnnotation, message)
-                .on(&origin.object)
-                .at(field)
-                .help("write `namespace/name@interface, …` or a JSON list");
-            let origin = origin.clone();
-            return found.push(Found { finding, origin });
-        }
-    };
-    for (place, entry) in networks.entries.iter().enumerate() {
-        let namespace = entry.namespace().unwrap_or(&origin.object.namespace);
-        let known = nads.get(&(origin.cluster.as_str(), namespace, entry.name()));
-        let nad = known.and_then(|list| {
-            let same = |(i, _): &&(usize, &str)| inputs[*i].origin.package == origin.package;
-            list.iter().find(same).or(list.first())
-        });
-        let mut stands = Vec::new();
-        if let Some((_, config)) = nad {
-            stands = nad::addresses(config);
-            let findings = nad::check_selection(config, entry);
-            found.extend(findings.into_iter().map(|finding| Found {
-                finding: finding.on(&origin.object).at(field),
-                origin: origin.clone(),
-            }));
-        }
-        let object = &origin.object;
-        let user = match entry.interface() {
-            Some(interface) => format!("{}/{}@{interface}", object.kind, object.name),
-            None => format!("{}/{}#{place}", object.kind, object.name),
-        };
-        for ip in entry.ips() {
-            let host = ip.parse::<HostCidr>().ok();
-            let Some(host) = host.or_else(|| ip.parse().ok().map(HostCidr::single)) else {
-                continue;
-            };
-            let same =
-                |used: &Used| matches!(used.what, Use::Address(h) if h.addr() == host.addr());
-            if stands.iter().any(same) {
-                continue;
-            }
-            carried.push(Carried {
-                input: index,
-                what: Use::Address(host),
-                scope: nad.map_or(input, |(i, _)| &inputs[*i]).scope.as_deref(),
-                user: user.clone(),
-                field: field.to_owned(),
-            });
-        }
-    }
-}
-
-fn nad_config<'a>(input: &'a Input<'_>) -> Option<&'a str> {
-    let object = &input.origin.object;
-    let is_nad =
-        object.kind == "NetworkAttachmentDefinition" && object.group() == "k8s.cni.cncf.io";
-    is_nad.then(|| {
-        let config = input.value.pointer("/spec/config").and_then(Value::as_str);
-        config.unwrap_or_default()
-    })
-}
-
-/// The networks annotations of an object, with their field paths: its own if it is a pod, else those
-/// of its pod template.
-fn pod_annotations<'a>(input: &'a Input<'_>) -> Vec<(String, &'a str)> {
-    let places: &[&str] = match input.origin.object.kind.as_str() {
-        "Pod" => &[""],
-        _ => &["spec.template.", "spec.jobTemplate.spec.template."],
-    };
+/// Everything carried. `kept` are the reservations with their origins, as [`origins`] made them.
+pub(crate) fn gather<'a>(world: &'a World<'a>, kept: &'a [Kept<'a>]) -> Vec<Carried<'a>> {
     let mut out = Vec::new();
-    for place in places {
-        let mut keys = place.split_terminator('.');
-        let template = keys.try_fold(input.value, |value, key| value.get(key));
-        if let Some(text) = template.and_then(|t| annotation_of(t, annotation::NETWORKS)) {
-            let key = annotation::NETWORKS;
-            out.push((format!("{place}metadata.annotations[{key}]"), text));
+    for (index, nad) in world.nads.iter().enumerate() {
+        let owner = annotation_of(world.inputs[nad.input].value, annotation::OWNED_BY);
+        let name = &nad.origin.object.name;
+        let user = owner.map_or_else(|| format!("nad/{name}"), str::to_owned);
+        out.extend(nad.uses.iter().map(|used| Carried {
+            id: nad.input,
+            origin: nad.origin,
+            what: used.what,
+            scope: nad.scope.as_deref(),
+            user: user.clone(),
+            field: "spec.config".into(),
+            nad: Some(index),
+        }));
+    }
+    for pod in &world.pods {
+        let object = &pod.origin.object;
+        for (place, entry, nad) in pod.entries() {
+            let user = match entry.interface() {
+                Some(interface) => format!("{}/{}@{interface}", object.kind, object.name),
+                None => format!("{}/{}#{place}", object.kind, object.name),
+            };
+            let known = nad.map(|nad| &world.nads[nad]);
+            let stands = known.map_or(&[][..], |nad| &nad.uses[..]);
+            let scope = match known {
+                Some(nad) => nad.scope.as_deref(),
+                None => world.inputs[pod.input].scope.as_deref(),
+            };
+            for host in entry.ips().into_iter().filter_map(host) {
+                let same =
+                    |used: &Used| matches!(used.what, Use::Address(h) if h.addr() == host.addr());
+                if stands.iter().any(same) {
+                    continue;
+                }
+                out.push(Carried {
+                    id: pod.input,
+                    origin: pod.origin,
+                    what: Use::Address(host),
+                    scope,
+                    user: user.clone(),
+                    field: pod.field.clone(),
+                    nad,
+                });
+            }
         }
     }
+    reserved(world.inputs, kept, &mut out);
     out
 }
 
-fn annotation_of<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
-    value
-        .get("metadata")?
-        .get("annotations")?
-        .get(key)?
-        .as_str()
+/// An address of an annotation, with or without length.
+pub(crate) fn host(ip: &str) -> Option<HostCidr> {
+    let host = ip.parse::<HostCidr>().ok();
+    host.or_else(|| ip.parse().ok().map(HostCidr::single))
 }
 
-fn local_config(value: &Value) -> bool {
-    annotation_of(value, annotation::LOCAL_CONFIG) == Some("true")
+/// A reservation and the place that messages name for it.
+pub(crate) struct Kept<'a> {
+    origin: Origin,
+    reservation: &'a Reservation,
+}
+
+pub(crate) fn origins(reservations: &[Reservation]) -> Vec<Kept<'_>> {
+    let kept = |reservation| Kept {
+        origin: origin(reservation),
+        reservation,
+    };
+    reservations.iter().map(kept).collect()
+}
+
+fn origin(reservation: &Reservation) -> Origin {
+    Origin {
+        object: ObjectRef::new("", "Reservation", &reservation.holder),
+        ..Origin::default()
+    }
+}
+
+fn reserved<'a>(inputs: &'a [Input<'a>], kept: &'a [Kept<'a>], out: &mut Vec<Carried<'a>>) {
+    let mut users: BTreeMap<(&str, IpAddr), Vec<&ObjectRef>> = BTreeMap::new();
+    for one in out.iter() {
+        if let Use::Address(host) = one.what {
+            let place = (one.origin.cluster.as_str(), host.addr());
+            users.entry(place).or_default().push(&one.origin.object);
+        }
+    }
+    let mut found = Vec::new();
+    for (id, input) in inputs.iter().enumerate() {
+        let origin = &input.origin;
+        if origin.object.kind != "OverlappingRangeIPReservation" {
+            continue;
+        }
+        let text = |key: &str| input.value.get("spec")?.get(key)?.as_str();
+        let address = text("ip").and_then(host).map(|h| h.addr());
+        // Its name is the address where whereabouts wrote it itself.
+        let Some(address) = address.or_else(|| origin.object.name.parse().ok()) else {
+            continue;
+        };
+        let podref = text("podref").unwrap_or_default();
+        let here = users.get(&(origin.cluster.as_str(), address));
+        if here.is_some_and(|list| list.iter().any(|object| is_of(podref, object))) {
+            continue;
+        }
+        found.push(Carried {
+            id,
+            origin,
+            what: Use::Address(HostCidr::single(address)),
+            scope: input.scope.as_deref(),
+            user: format!("reservation/{podref}"),
+            field: "spec.ip".into(),
+            nad: None,
+        });
+    }
+    for (place, one) in kept.iter().enumerate() {
+        let Kept {
+            origin,
+            reservation,
+        } = one;
+        found.push(Carried {
+            id: inputs.len() + place,
+            origin,
+            what: Use::Address(HostCidr::single(reservation.address)),
+            scope: reservation.scope.as_deref(),
+            user: format!("reservation/{}", reservation.holder),
+            field: String::new(),
+            nad: None,
+        });
+    }
+    out.extend(found);
+}
+
+/// Whether a pod `namespace/name` is, or is made by, this object.
+fn is_of(podref: &str, object: &ObjectRef) -> bool {
+    let (namespace, name) = podref.split_once('/').unwrap_or(("", podref));
+    let here = [namespace, &object.namespace];
+    let same = here[0] == here[1] || here.iter().any(|n| n.is_empty());
+    let rest = name.strip_prefix(object.name.as_str());
+    same && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// The addresses that an attachment brings by itself.
+pub(crate) fn arguments(entry: &mooring_attach::networks::Entry) -> bool {
+    let args = entry.keys().get("cni-args").and_then(|a| a.get("ips"));
+    !entry.ips().is_empty() || args.is_some_and(|ips| !matches!(ips, Value::Null))
 }

@@ -1,9 +1,15 @@
 //! Decides: objects with their origin become findings.
 //!
 //! ```text
-//!  Input { origin, scope, value } ── carried ──► addresses and ranges, each with its user
-//!                                        │
-//!                                        └─ twice ──► the same address twice, ranges that overlap
+//!  Fleet { objects, files, reservations } ── world ──► NADs, pods, clusters, instances
+//!                                                │
+//!              carried: addresses, ranges ◄──────┤
+//!                 │                              ├─ attached   what a pod asks for
+//!                 ├─ twice    used twice         ├─ rollout    two pods with one address
+//!                 ├─ subnet   in the subnet      ├─ placing    node-local IPAM
+//!                 ├─ overlap  cluster networks   ├─ upf        user planes from a pool
+//!                 └─ reach    routes             ├─ nic, vlan  what the cluster offers
+//!                                                └─ conf       files of the runtime
 //! ```
 //!
 //! Called by `moor verify`, the fleet and the dashboard with everything that is, or will be, deployed:
@@ -13,24 +19,73 @@
 //! Easy to get wrong: only what a pod would get counts as a use. IPClaims and IPAllocations are records
 //! of the same address, and a `local-config` object never reaches a cluster.
 
+mod attached;
 mod carried;
+mod cluster;
+mod conf;
 mod input;
+mod instance;
+mod near;
+mod nic;
+mod overlap;
+mod placing;
+mod reach;
 mod report;
+mod rollout;
+mod subnet;
 #[cfg(test)]
 mod tests;
 mod twice;
+mod upf;
+mod vlan;
+mod world;
 
-pub use input::{Input, Origin};
+pub use input::{CniFile, Fleet, Input, Origin, Reservation};
 pub use report::{Found, Report, Summary};
+pub use upf::NETWORK_FUNCTION;
+
+use world::World;
 
 /// Everything there is to say about these objects. The order of the input does not matter.
 pub fn verify<'a>(inputs: impl IntoIterator<Item = Input<'a>>) -> Report {
-    let inputs: Vec<Input<'a>> = inputs.into_iter().collect();
-    let (carried, mut found) = carried::gather(&inputs);
-    let (duplicates, overlaps) = twice::judge(&inputs, &carried);
-    found.sort_by(|a, b| a.origin.cmp(&b.origin));
-    let summary = Summary::count(&inputs, &carried, duplicates.len(), overlaps.len());
+    verify_fleet(&Fleet {
+        objects: inputs.into_iter().collect(),
+        ..Fleet::default()
+    })
+}
+
+/// Everything there is to say about a fleet: its objects, and what is known besides.
+pub fn verify_fleet(fleet: &Fleet<'_>) -> Report {
+    let Fleet {
+        objects,
+        files,
+        reservations,
+    } = fleet;
+    let kept = carried::origins(reservations);
+    let world = World::read(objects);
+    let carried = carried::gather(&world, &kept);
+
+    let mut found = Vec::new();
+    let mut unjudged = Vec::new();
+    attached::judge(&world, &mut found);
+    rollout::judge(&world, &mut found);
+    placing::judge(&world, &mut found);
+    upf::judge(&world, &mut found);
+    subnet::judge(&world, &mut found);
+    overlap::judge(&world, &carried, &mut found, &mut unjudged);
+    reach::judge(&world, &carried, &mut found);
+    nic::judge(&world, &mut found);
+    vlan::judge(&world, &carried, &mut found);
+    conf::judge(files, &mut found);
+    found.sort_by(|a, b| a.order().cmp(&b.order()));
+
+    let (duplicates, overlaps) = twice::judge(&carried);
+    let summary = Summary::count(objects, &carried, duplicates.len(), overlaps.len());
     found.extend(duplicates);
     found.extend(overlaps);
-    Report { found, summary }
+    Report {
+        found,
+        unjudged,
+        summary,
+    }
 }

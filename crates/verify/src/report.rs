@@ -14,6 +14,8 @@ use crate::input::{Input, Origin};
 pub struct Report {
     /// In the order of objects, then of addresses; the same for the same objects.
     pub found: Vec<Found>,
+    /// What could not be judged, once per cluster: nothing to correct, but something to supply.
+    pub unjudged: Vec<Found>,
     /// How much was looked at.
     pub summary: Summary,
 }
@@ -50,6 +52,32 @@ impl Report {
     /// The findings alone.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.found.iter().map(|found| &found.finding)
+    }
+}
+
+impl Found {
+    /// A finding about an object, at a field of it; an empty field is none.
+    pub(crate) fn at(finding: Finding, origin: &Origin, field: &str) -> Self {
+        let finding = finding.on(&origin.object);
+        Self {
+            finding: if field.is_empty() {
+                finding
+            } else {
+                finding.at(field)
+            },
+            origin: origin.clone(),
+        }
+    }
+
+    /// What findings are sorted by: never the order of the input.
+    pub(crate) fn order(&self) -> (&Origin, &str, Option<&str>, &str) {
+        let Finding {
+            code,
+            field,
+            message,
+            ..
+        } = &self.finding;
+        (&self.origin, code.as_str(), field.as_deref(), message)
     }
 }
 

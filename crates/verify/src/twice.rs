@@ -21,31 +21,23 @@ use mooring_api::{Code, Finding};
 use mooring_attach::nad::Use;
 
 use crate::carried::Carried;
-use crate::input::Input;
+use crate::input::Origin;
 use crate::report::Found;
 
 /// Duplicates, then overlaps.
-pub(crate) fn judge(inputs: &[Input<'_>], carried: &[Carried<'_>]) -> (Vec<Found>, Vec<Found>) {
+pub(crate) fn judge(carried: &[Carried<'_>]) -> (Vec<Found>, Vec<Found>) {
     let mut sorted: Vec<&Carried<'_>> = carried.iter().collect();
-    sorted.sort_by(|a, b| order(inputs, a).cmp(&order(inputs, b)));
-    (duplicates(inputs, &sorted), overlaps(inputs, &sorted))
+    sorted.sort_by(|a, b| order(a).cmp(&order(b)));
+    (duplicates(&sorted), overlaps(&sorted))
 }
 
 /// Scope, first address, ranges before addresses, then where it stands: never the order of the input.
-type Order<'a> = (
-    Option<&'a str>,
-    IpAddr,
-    bool,
-    &'a crate::Origin,
-    &'a str,
-    IpAddr,
-);
+type Order<'a> = (Option<&'a str>, IpAddr, bool, &'a Origin, &'a str, IpAddr);
 
-fn order<'a>(inputs: &'a [Input<'_>], one: &'a Carried<'_>) -> Order<'a> {
+fn order<'a>(one: &'a Carried<'_>) -> Order<'a> {
     let (first, last) = ends(one);
     let is_address = matches!(one.what, Use::Address(_));
-    let origin = &inputs[one.input].origin;
-    (one.scope, first, is_address, origin, &one.user, last)
+    (one.scope, first, is_address, one.origin, &one.user, last)
 }
 
 fn ends(one: &Carried<'_>) -> (IpAddr, IpAddr) {
@@ -56,8 +48,8 @@ fn ends(one: &Carried<'_>) -> (IpAddr, IpAddr) {
 }
 
 /// Who gets it. The same NAD in two files of a package, or one per node, is one user.
-fn user<'a>(inputs: &'a [Input<'_>], one: &'a Carried<'_>) -> [&'a str; 4] {
-    let origin = &inputs[one.input].origin;
+fn user<'a>(one: &'a Carried<'_>) -> [&'a str; 4] {
+    let origin = one.origin;
     [
         &origin.cluster,
         &origin.package,
@@ -66,7 +58,7 @@ fn user<'a>(inputs: &'a [Input<'_>], one: &'a Carried<'_>) -> [&'a str; 4] {
     ]
 }
 
-fn duplicates(inputs: &[Input<'_>], sorted: &[&Carried<'_>]) -> Vec<Found> {
+fn duplicates(sorted: &[&Carried<'_>]) -> Vec<Found> {
     let mut out = Vec::new();
     let mut holder: Option<&Carried<'_>> = None;
     let mut users = BTreeSet::new();
@@ -76,13 +68,13 @@ fn duplicates(inputs: &[Input<'_>], sorted: &[&Carried<'_>]) -> Vec<Found> {
         let Some(first) = same else {
             holder = Some(one);
             users.clear();
-            users.insert(user(inputs, one));
+            users.insert(user(one));
             continue;
         };
-        if !users.insert(user(inputs, one)) {
+        if !users.insert(user(one)) {
             continue;
         }
-        let (origin, other) = (&inputs[one.input].origin, &inputs[first.input].origin);
+        let (origin, other) = (one.origin, first.origin);
         let address = ends(one).0;
         let message = format!("{address} is used twice: here by {origin}, and by {other}");
         let help = format!(
@@ -94,8 +86,7 @@ fn duplicates(inputs: &[Input<'_>], sorted: &[&Carried<'_>]) -> Vec<Found> {
     out
 }
 
-fn overlaps(inputs: &[Input<'_>], sorted: &[&Carried<'_>]) -> Vec<Found> {
-    let cluster = |one: &Carried<'_>| inputs[one.input].origin.cluster.as_str();
+fn overlaps(sorted: &[&Carried<'_>]) -> Vec<Found> {
     let mut out = Vec::new();
     let mut said = BTreeSet::new();
     let mut reach = Reach::default();
@@ -106,13 +97,13 @@ fn overlaps(inputs: &[Input<'_>], sorted: &[&Carried<'_>]) -> Vec<Found> {
         }
         let (first, last) = ends(one);
         let met = reach
-            .elsewhere(cluster(one), &cluster)
+            .elsewhere(&one.origin.cluster)
             .filter(|other| is_within(first, ends(other)));
         if let Some(other) = met
             // Exclusions cut a range in pieces: one word about two objects is enough.
-            && said.insert((one.input, other.input))
+            && said.insert((one.id, other.id))
         {
-            let (origin, there) = (&inputs[one.input].origin, &inputs[other.input].origin);
+            let (origin, there) = (one.origin, other.origin);
             let (from, to) = ends(other);
             let message = match one.what {
                 Use::Address(_) => format!(
@@ -127,7 +118,7 @@ fn overlaps(inputs: &[Input<'_>], sorted: &[&Carried<'_>]) -> Vec<Found> {
             out.push(found(Code::OverlappingRanges, message, help, one, origin));
         }
         if matches!(one.what, Use::Range { .. }) {
-            reach.add(one, last, &cluster);
+            reach.add(one, last);
         }
     }
     out
@@ -141,27 +132,18 @@ struct Reach<'c> {
 }
 
 impl<'c> Reach<'c> {
-    fn elsewhere<'n>(
-        &self,
-        mine: &str,
-        cluster: &impl Fn(&Carried<'_>) -> &'n str,
-    ) -> Option<&'c Carried<'c>> {
+    fn elsewhere(&self, mine: &str) -> Option<&'c Carried<'c>> {
         match self.furthest {
-            Some(one) if cluster(one) == mine => self.other,
+            Some(one) if one.origin.cluster == mine => self.other,
             furthest => furthest,
         }
     }
 
-    fn add<'n>(
-        &mut self,
-        one: &'c Carried<'c>,
-        last: IpAddr,
-        cluster: &impl Fn(&Carried<'_>) -> &'n str,
-    ) {
+    fn add(&mut self, one: &'c Carried<'c>, last: IpAddr) {
         let beyond = |held: Option<&Carried<'_>>| held.is_none_or(|held| ends(held).1 < last);
         let leads = self
             .furthest
-            .is_some_and(|held| cluster(held) == cluster(one));
+            .is_some_and(|held| held.origin.cluster == one.origin.cluster);
         if beyond(self.furthest) {
             if !leads {
                 self.other = self.furthest;
@@ -178,16 +160,7 @@ fn is_within(address: IpAddr, (first, last): (IpAddr, IpAddr)) -> bool {
     first <= address && address <= last && first.is_ipv4() == address.is_ipv4()
 }
 
-fn found(
-    code: Code,
-    message: String,
-    help: String,
-    one: &Carried<'_>,
-    origin: &crate::Origin,
-) -> Found {
-    let finding = Finding::error(code, message).on(&origin.object);
-    Found {
-        finding: finding.at(one.field.as_str()).help(help),
-        origin: origin.clone(),
-    }
+fn found(code: Code, message: String, help: String, one: &Carried<'_>, origin: &Origin) -> Found {
+    let finding = Finding::error(code, message).help(help);
+    Found::at(finding, origin, one.field.as_str())
 }

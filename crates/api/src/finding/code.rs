@@ -142,6 +142,40 @@ codes! {
     /// An object of yours has the name of a generated one.
     NameTaken,
 
+    // A fleet as it is, or will be, deployed.
+    /// A node-local IPAM serves pods that may run on several nodes.
+    HostLocalNotPinned,
+    /// An address or a router lies outside the subnet of its network.
+    AddressOutsideSubnet,
+    /// No route leads to a subnet of the same network in another cluster.
+    MissingRoute,
+    /// A secondary network overlaps the pod or service network of its cluster.
+    ClusterNetworkOverlap,
+    /// The pod and service networks of a cluster are not known.
+    ClusterNetworksUnknown,
+    /// An address of a Service, of a pod or of an overlay stands on a fabric interface.
+    ClusterAddressOnFabric,
+    /// A network waits for an address that no workload gives it.
+    StaticWithoutAddress,
+    /// An address stands both in the NAD and in the annotation.
+    TwoCarriers,
+    /// A user plane function gets its address from a pool.
+    DynamicUpfAddress,
+    /// A NAD is used as the pod's primary interface.
+    NadAsPrimary,
+    /// A pod on the host's network asks for networks of its own.
+    NetworksOnHostNetwork,
+    /// A pod asks for a network that does not exist.
+    NadMissing,
+    /// The cluster does not have the VLAN.
+    VlanMissing,
+    /// Two networks share one VLAN.
+    SharedVlan,
+    /// A packet size is larger than what the NIC carries.
+    MtuTooLarge,
+    /// A CNI configuration file is never used, because another one sorts before it.
+    MetaPluginUnused,
+
     // The book.
     /// Another process holds the book.
     BookBusy,

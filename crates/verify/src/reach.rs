@@ -1,0 +1,105 @@
+//! Routes between the subnets of one network: where each cluster has a subnet of its own, a pod needs a
+//! route to the others, because its default route leads through the primary interface.
+//!
+//! Easy to get wrong: a subnet that nobody uses yet needs no route; only what another cluster's pods have
+//! counts, and only inside one network instance.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mooring_api::{Cidr, Code, Finding, HostCidr};
+use mooring_attach::nad::Use;
+use serde_json::Value;
+
+use crate::carried::Carried;
+use crate::report::Found;
+use crate::world::{Nad, World, list};
+
+/// Routing domain and instance.
+type Network<'a> = (Option<&'a str>, &'a str);
+
+/// The clusters that have each subnet of a network.
+type Subnets<'a> = BTreeMap<Network<'a>, BTreeMap<Cidr, BTreeSet<&'a str>>>;
+
+/// What one interface has of one instance.
+struct Here<'a> {
+    one: &'a Carried<'a>,
+    subnets: BTreeSet<Cidr>,
+}
+
+pub(crate) fn judge(world: &World<'_>, carried: &[Carried<'_>], out: &mut Vec<Found>) {
+    let mut subnets = Subnets::new();
+    let mut places: BTreeMap<(Network<'_>, usize, &str), Here<'_>> = BTreeMap::new();
+    for one in carried.iter().filter(|one| one.nad.is_some()) {
+        let (addr, subnet) = match one.what {
+            Use::Address(host) => (host.addr(), host.subnet()),
+            Use::Range { range, subnet } => (range.first(), subnet),
+        };
+        let Some(instance) = world.instances.of(one.scope, addr) else {
+            continue;
+        };
+        let all = subnets.entry((one.scope, instance)).or_default();
+        all.entry(subnet).or_default().insert(&one.origin.cluster);
+        let place = ((one.scope, instance), one.id, one.user.as_str());
+        let subnets = BTreeSet::new();
+        let here = places.entry(place).or_insert(Here { one, subnets });
+        here.subnets.insert(subnet);
+    }
+    for ((network, _, _), here) in places {
+        let siblings = &subnets[&network];
+        let Some(nad) = here.one.nad.filter(|_| siblings.len() > 1) else {
+            continue;
+        };
+        let known = routes(&world.nads[nad]);
+        let mine = here.one.origin.cluster.as_str();
+        let missing: Vec<String> = siblings
+            .iter()
+            .filter(|(subnet, clusters)| {
+                let other = clusters.iter().any(|cluster| *cluster != mine);
+                let family = here
+                    .subnets
+                    .iter()
+                    .any(|own| own.family() == subnet.family());
+                let reached = here
+                    .subnets
+                    .iter()
+                    .chain(&known)
+                    .any(|net| net.covers(subnet));
+                other && family && !reached
+            })
+            .map(|(subnet, _)| subnet.to_string())
+            .collect();
+        if let Some(finding) = say(&missing, network.1) {
+            out.push(Found::at(finding, here.one.origin, &here.one.field));
+        }
+    }
+}
+
+fn say(missing: &[String], instance: &str) -> Option<Finding> {
+    let first = missing.first()?;
+    let more = match missing.len() {
+        1 => String::new(),
+        n => format!(" and to {} more subnets", n - 1),
+    };
+    let name = instance.strip_prefix("default/").unwrap_or(instance);
+    let message = format!(
+        "there is no route to {first}{more} of network {name}: answers leave by the primary interface and are lost"
+    );
+    let help = format!(
+        "add {{\"dst\": \"{first}\", \"gw\": ROUTER}} to the NAD's routes, or annotation mooring.dev/routes: {first} via ROUTER"
+    );
+    Some(Finding::warning(Code::MissingRoute, message).help(help))
+}
+
+/// Where the NAD's routes lead, its default route included.
+fn routes(nad: &Nad<'_>) -> Vec<Cidr> {
+    let mut out = Vec::new();
+    for ipam in nad.ipams() {
+        for route in list(ipam, "routes") {
+            let dst = route.get("dst").and_then(Value::as_str);
+            if let Some(Ok(dst)) = dst.map(str::parse::<HostCidr>) {
+                out.push(dst.subnet());
+            }
+        }
+    }
+    out
+}
