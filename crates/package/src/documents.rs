@@ -95,14 +95,7 @@ impl Documents {
         let mut seen: BTreeMap<(&str, &str, &str, &str), usize> = BTreeMap::new();
         for place in 0..self.places.len() {
             let value = self.value(place);
-            for finding in kinds::check(value) {
-                // An injection point may be empty: what fills it comes from the management side.
-                if finding.field.as_deref() == Some("spec")
-                    && value.get("spec").is_none()
-                    && is_injection_point(value)
-                {
-                    continue;
-                }
+            for finding in check_kind(value) {
                 findings.push(self.locate_at(place, finding));
             }
             let text = |p: &str| value.pointer(p).and_then(Value::as_str).unwrap_or_default();
@@ -203,6 +196,16 @@ impl Documents {
         }
         finding
     }
+}
+
+/// What is wrong with an object of a kind that we know, in a file or in a list.
+pub(crate) fn check_kind(value: &Value) -> Vec<Finding> {
+    let mut findings = kinds::check(value);
+    // An injection point may be empty: what fills it comes from the management side.
+    if value.get("spec").is_none() && is_injection_point(value) {
+        findings.retain(|f| f.field.as_deref() != Some("spec"));
+    }
+    findings
 }
 
 fn is_injection_point(value: &Value) -> bool {

@@ -3,7 +3,7 @@
 //! Pools and clusters come from the items or from functionConfig (one object, or a list of them). A
 //! package without a minted id goes by its Kptfile's name.
 
-use mooring_api::{Code, Finding, Span, Time, annotation, kinds};
+use mooring_api::{Code, Finding, ObjectRef, Span, Time, annotation};
 use mooring_blueprint::claim::{Wish, stamp_local};
 use mooring_blueprint::{Bundle, Context, Object, pools};
 use mooring_book::Store;
@@ -12,6 +12,7 @@ use mooring_krm::{FieldPath, ListError, ResourceList, kptfile, origin, result};
 use serde_json::Value;
 
 use crate::Error;
+use crate::documents::check_kind;
 use crate::steps::{self, Step};
 use crate::unit::{marks, write_marks};
 
@@ -38,7 +39,9 @@ pub fn function(name: &str, input: &[u8], store: &dyn Store, now: Time) -> Resul
             return Ok(Answer { stdout, findings });
         }
     };
-    let mut findings: Vec<Finding> = list.items().iter().flat_map(kinds::check).collect();
+    let mut findings: Vec<Finding> = list.items().iter().flat_map(check_kind).collect();
+    let configured = configured(list.function_config());
+    findings.extend(configured.iter().flat_map(|o| check_kind(&o.value)));
     let items = match Step::named(name) {
         None => {
             findings.push(steps::unknown(name));
@@ -53,9 +56,8 @@ pub fn function(name: &str, input: &[u8], store: &dyn Store, now: Time) -> Resul
         locate(&list, finding);
     }
     let file = |finding: &Finding| {
-        let object = finding.object.as_ref()?;
-        let is_it = |v: &&Value| v["kind"] == object.kind && v["metadata"]["name"] == object.name;
-        list.items().iter().find(is_it).and_then(origin)
+        let item = find(&list, finding.object.as_ref()?)?;
+        origin(&list.items()[item])
     };
     let results: Vec<Value> = findings.iter().map(|f| result(f, file(f))).collect();
     let stdout = match list.output(&items, &results) {
@@ -195,13 +197,22 @@ fn configured(config: Option<&Value>) -> Vec<Object> {
         .collect()
 }
 
+/// Which item is meant. Two kinds of one name in different groups are two things.
+fn find(list: &ResourceList, object: &ObjectRef) -> Option<usize> {
+    let is_it = |v: &Value| {
+        v["kind"] == object.kind
+            && v["metadata"]["name"] == object.name
+            && (object.api_version.is_empty() || v["apiVersion"] == object.api_version)
+    };
+    list.items().iter().position(is_it)
+}
+
 /// The line in the list, where the item does not say which file it is from.
 fn locate(list: &ResourceList, finding: &mut Finding) {
     let Some(object) = &finding.object else {
         return;
     };
-    let is_it = |v: &Value| v["kind"] == object.kind && v["metadata"]["name"] == object.name;
-    let Some(item) = list.items().iter().position(is_it) else {
+    let Some(item) = find(list, object) else {
         return;
     };
     let field = finding.field.as_deref().unwrap_or("metadata.name");

@@ -373,6 +373,52 @@ fn a_list_with_an_error_comes_back_as_it_was_with_results_that_name_everything()
 }
 
 #[test]
+fn a_mistake_in_the_function_config_is_refused_like_one_in_the_items() {
+    for input in both_ways() {
+        let input = input.replace("prefix: 10.1.3.0/24\n", "prefiks: 10.1.3.0/24\n");
+        let answer = call("ipam-fn", &input, &NoBook);
+        let codes: Vec<Code> = answer.findings.iter().map(|f| f.code).collect();
+        assert!(codes.contains(&Code::UnknownField), "{codes:?}");
+        assert_eq!(parse(&answer.stdout)["items"], parse(&input)["items"]);
+    }
+}
+
+#[test]
+fn an_empty_injection_point_is_filled_from_the_function_config() {
+    let (mut package, site) = example();
+    let point = "apiVersion: infra.nephio.org/v1alpha1\nkind: WorkloadCluster\nmetadata:\n  \
+                 name: workload-cluster\n  annotations:\n    kpt.dev/config-injection: required\n";
+    package.push(("cluster.yaml".into(), 0, point.into()));
+    let expected = rendered(&package, Some(fleet().join("mgmt")));
+    let made = of_list(&pipeline(
+        &list(&package, &config(&site)),
+        &MemoryStore::default(),
+    ));
+    assert_eq!(made, expected);
+    let cluster = &made["WorkloadCluster infra.nephio.org/v1alpha1 workload-cluster"];
+    assert_eq!(cluster["spec"]["masterInterface"], "ens3");
+}
+
+#[test]
+fn a_finding_is_about_the_object_of_its_own_group() {
+    // An infra NetworkInstance of the package and an ipam NetworkInstance of the pools share their name.
+    let [_, input] = both_ways();
+    let ipam = "- prefix: 10.1.2.0/24";
+    assert_eq!(input.matches(ipam).count(), 1, "the example changed");
+    let answer = call(
+        "ipam-fn",
+        &input.replace(ipam, "- prefix: 10.1.2.0/42"),
+        &NoBook,
+    );
+    let result = &parse(&answer.stdout)["results"][0];
+    assert_eq!(result["resourceRef"]["name"], "vpc-control", "{result}");
+    assert_eq!(result["file"]["path"], "networks.yaml");
+    let line = answer.findings[0].location.as_ref().unwrap().line as usize;
+    let place = input.lines().position(|l| l.contains(ipam)).unwrap();
+    assert_eq!(line, place + 1);
+}
+
+#[test]
 fn a_refused_claim_leaves_list_and_book_untouched() {
     let [input, _] = both_ways();
     let store = MemoryStore::default();
