@@ -28,7 +28,7 @@ fn open(path: &Path) -> FileStore {
 
 /// Not a test of its own: what a child process does.
 #[test]
-#[ignore = "the other tests here start it, as processes"]
+#[ignore = "child: other tests start it as a process"]
 fn child() {
     let path = PathBuf::from(std::env::var_os(BOOK).expect("a parent sets it"));
     let name = std::env::var(NAME).unwrap();

@@ -1,4 +1,4 @@
-//! What happens over several acts on real files and a real book: the seed's example, stickiness.
+//! What happens over several acts on real files and a real book: the seed's example, stickiness, interrupted runs.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,5 +7,6 @@
 )]
 
 mod fleet;
+mod interrupted;
 mod seed;
 mod sticky;

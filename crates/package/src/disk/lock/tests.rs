@@ -94,7 +94,7 @@ fn other(root: &Path) -> Other {
 }
 
 #[test]
-#[ignore = "not a test: the other process of `another_process_is_named_and_its_death_frees_the_lock`"]
+#[ignore = "child: other tests start it as a process"]
 fn holds_the_lock_for_another_test() {
     let root = std::env::var_os("MOORING_TEST_LOCK").unwrap();
     let _held = TreeLock::take(Path::new(&root), AT_ONCE).unwrap();
