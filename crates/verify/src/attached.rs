@@ -26,7 +26,7 @@ pub(crate) fn judge(world: &World<'_>, out: &mut Vec<Found>) {
     }
     let mut missing = Missing::default();
     for pod in &world.pods {
-        if pod.spec().get("hostNetwork").and_then(Value::as_bool) == Some(true) {
+        if pod.on_host {
             out.push(host_network(pod));
             continue;
         }
@@ -46,7 +46,12 @@ pub(crate) fn judge(world: &World<'_>, out: &mut Vec<Found>) {
                 }
                 continue;
             };
-            for finding in nad::check_selection(nad.config, entry) {
+            let carriers = nad.has_address() && !entry.ips().is_empty();
+            for finding in carriers
+                .then(|| nad::check_selection(nad.config, entry))
+                .into_iter()
+                .flatten()
+            {
                 let finding = Finding {
                     code: Code::TwoCarriers,
                     ..finding

@@ -44,41 +44,49 @@ pub(crate) fn judge(world: &World<'_>, carried: &[Carried<'_>], out: &mut Vec<Fo
         let here = places.entry(place).or_insert(Here { one, subnets });
         here.subnets.insert(subnet);
     }
+    // Interfaces of one cluster mostly have the same routes, so the same answer.
+    let mut answers = BTreeMap::new();
     for ((network, _, _), here) in places {
         let siblings = &subnets[&network];
         let Some(nad) = here.one.nad.filter(|_| siblings.len() > 1) else {
             continue;
         };
-        let known = routes(&world.nads[nad]);
         let mine = here.one.origin.cluster.as_str();
-        let missing: Vec<String> = siblings
-            .iter()
-            .filter(|(subnet, clusters)| {
-                let other = clusters.iter().any(|cluster| *cluster != mine);
-                let family = here
-                    .subnets
-                    .iter()
-                    .any(|own| own.family() == subnet.family());
-                let reached = here
-                    .subnets
-                    .iter()
-                    .chain(&known)
-                    .any(|net| net.covers(subnet));
-                other && family && !reached
-            })
-            .map(|(subnet, _)| subnet.to_string())
-            .collect();
-        if let Some(finding) = say(&missing, network.1) {
+        let known = routes(&world.nads[nad]);
+        let answer = answers
+            .entry((network, mine, here.subnets, known))
+            .or_insert_with_key(|(_, _, own, known)| missing(siblings, mine, own, known));
+        if let Some((first, more)) = *answer {
+            let finding = say(first, more, network.1);
             out.push(Found::at(finding, here.one.origin, &here.one.field));
         }
     }
 }
 
-fn say(missing: &[String], instance: &str) -> Option<Finding> {
-    let first = missing.first()?;
-    let more = match missing.len() {
-        1 => String::new(),
-        n => format!(" and to {} more subnets", n - 1),
+/// The first subnet that no route leads to, and how many more there are.
+fn missing(
+    siblings: &BTreeMap<Cidr, BTreeSet<&str>>,
+    mine: &str,
+    own: &BTreeSet<Cidr>,
+    known: &BTreeSet<Cidr>,
+) -> Option<(Cidr, usize)> {
+    let mut missing = siblings.iter().filter(|(subnet, clusters)| {
+        let other = clusters.iter().any(|cluster| *cluster != mine);
+        let family = own.iter().any(|own| own.family() == subnet.family());
+        // A fleet of many clusters has a route to each, so the exact one is looked for first.
+        let reached =
+            known.contains(subnet) || own.iter().chain(known).any(|net| net.covers(subnet));
+        other && family && !reached
+    });
+    let (first, _) = missing.next()?;
+    Some((*first, missing.count()))
+}
+
+fn say(first: Cidr, more: usize, instance: &str) -> Finding {
+    let more = match more {
+        0 => String::new(),
+        1 => " and to another subnet".to_owned(),
+        more => format!(" and to {more} other subnets"),
     };
     let name = instance.strip_prefix("default/").unwrap_or(instance);
     let message = format!(
@@ -87,17 +95,17 @@ fn say(missing: &[String], instance: &str) -> Option<Finding> {
     let help = format!(
         "add {{\"dst\": \"{first}\", \"gw\": ROUTER}} to the NAD's routes, or annotation mooring.dev/routes: {first} via ROUTER"
     );
-    Some(Finding::warning(Code::MissingRoute, message).help(help))
+    Finding::warning(Code::MissingRoute, message).help(help)
 }
 
 /// Where the NAD's routes lead, its default route included.
-fn routes(nad: &Nad<'_>) -> Vec<Cidr> {
-    let mut out = Vec::new();
+fn routes(nad: &Nad<'_>) -> BTreeSet<Cidr> {
+    let mut out = BTreeSet::new();
     for ipam in nad.ipams() {
         for route in list(ipam, "routes") {
             let dst = route.get("dst").and_then(Value::as_str);
             if let Some(Ok(dst)) = dst.map(str::parse::<HostCidr>) {
-                out.push(dst.subnet());
+                out.insert(dst.subnet());
             }
         }
     }

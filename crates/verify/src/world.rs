@@ -53,6 +53,7 @@ pub(crate) struct Pod<'a> {
     /// Field path of the annotation.
     pub(crate) field: String,
     pub(crate) text: &'a str,
+    pub(crate) on_host: bool,
     pub(crate) networks: Result<Networks, ParseError>,
     /// The NAD of each entry.
     pub(crate) nads: Vec<Option<usize>>,
@@ -115,7 +116,10 @@ impl<'a> World<'a> {
             let Some(text) = annotation_of(template, annotation::NETWORKS) else {
                 continue;
             };
-            let networks = networks::parse(text);
+            let host = template.get("spec").and_then(|s| s.get("hostNetwork"));
+            let on_host = host.and_then(Value::as_bool) == Some(true);
+            // On the host's network no plugin is called, so nothing of it is ever attached.
+            let networks = networks::parse(if on_host { "" } else { text });
             let entries = networks.as_ref().map_or(&[][..], |n| &n.entries[..]);
             let nads: Vec<Option<usize>> = entries
                 .iter()
@@ -133,6 +137,7 @@ impl<'a> World<'a> {
                 template,
                 field: format!("{place}metadata.annotations[{}]", annotation::NETWORKS),
                 text,
+                on_host,
                 networks,
                 nads,
             });

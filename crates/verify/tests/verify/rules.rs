@@ -107,6 +107,30 @@ fn every_rule_admits_and_refuses() {
     }
 }
 
+#[test]
+fn every_code_that_a_rule_can_say_has_its_row() {
+    let sources = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).unwrap();
+    let mut said = 0;
+    for source in sources.map(|entry| entry.unwrap().path()) {
+        if source.ends_with("tests.rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&source).unwrap();
+        for rest in text.split("Code::").skip(1) {
+            let is_letter = |c: &char| c.is_ascii_alphanumeric();
+            let name: String = rest.chars().take_while(is_letter).collect();
+            let row = RULES.iter().any(|(_, code)| code.as_str() == name);
+            assert!(
+                row,
+                "{name} of {} has no admit and refuse case",
+                source.display()
+            );
+            said += 1;
+        }
+    }
+    assert!(said > 20, "only {said} were found");
+}
+
 fn text(found: &[Found]) -> String {
     let mut out = String::new();
     for Found { finding, origin } in found {
