@@ -13,3 +13,4 @@ pub mod config;
 pub mod nad;
 pub mod networks;
 mod print;
+pub mod rollout;

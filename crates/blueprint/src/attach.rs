@@ -7,6 +7,7 @@
 
 use mooring_api::{Code, Finding, ObjectRef, annotation};
 use mooring_attach::networks::{self, Key, Selection};
+use mooring_attach::rollout::{self, Pods, Strategy};
 use serde_json::{Value, json};
 
 use crate::bundle::{Bundle, Object, group, map_below};
@@ -422,85 +423,45 @@ fn check_rollout(object: &mut Object, ports: &[&Port], findings: &mut Vec<Findin
         return;
     };
     let reference = object.reference();
-    let number = |path: &str| object.value.pointer(path).and_then(Value::as_u64);
-    let (field, count) = match object.kind() {
-        "Job" => ("spec.parallelism", number("/spec/parallelism").unwrap_or(1)),
-        "CronJob" => (
-            "spec.jobTemplate.spec.parallelism",
-            number("/spec/jobTemplate/spec/parallelism").unwrap_or(1),
-        ),
-        "DaemonSet" => ("kind", 2),
-        _ => ("spec.replicas", number("/spec/replicas").unwrap_or(1)),
-    };
-    let policy = object
-        .value
-        .pointer("/spec/concurrencyPolicy")
-        .and_then(Value::as_str);
-    let runs_overlap = object.kind() == "CronJob" && policy.unwrap_or("Allow") == "Allow";
-    if count > 1 {
-        findings.push(shared(&reference, field, port));
-    } else if runs_overlap {
-        findings.push(shared(&reference, "spec.concurrencyPolicy", port));
+    let pods = rollout::pods(&object.value);
+    if pods.most > 1 {
+        findings.push(shared(&reference, pods, port));
     } else if object.kind() == "Deployment" {
         check_strategy(object, &reference, findings);
     }
 }
 
-fn shared(workload: &ObjectRef, field: &str, port: &Port) -> Finding {
-    let what = match field {
-        "kind" => "a DaemonSet runs a pod on every node".to_owned(),
-        "spec.concurrencyPolicy" => {
-            "concurrencyPolicy Allow starts a run beside one that has not ended".to_owned()
-        }
-        _ => format!("{field} is more than 1"),
-    };
-    Finding::error(
-        Code::SharedStaticAddress,
-        format!(
-            "{what}, and each pod would carry the one address of {}",
-            port.object.name
-        ),
-    )
-    .on(workload)
-    .at(field)
-    .help(format!(
-        "Run one pod at a time, or set annotation {}: whereabouts (or host-local) on {}.",
-        annotation::IPAM_FLAVOUR,
-        port.object
-    ))
+fn shared(workload: &ObjectRef, pods: Pods, port: &Port) -> Finding {
+    let message = format!(
+        "{pods}, and each pod would carry the one address of {}",
+        port.object.name
+    );
+    Finding::error(Code::SharedStaticAddress, message)
+        .on(workload)
+        .at(pods.field)
+        .help(format!(
+            "Run one pod at a time, or set annotation {}: whereabouts (or host-local) on {}.",
+            annotation::IPAM_FLAVOUR,
+            port.object
+        ))
 }
 
 fn check_strategy(object: &mut Object, reference: &ObjectRef, findings: &mut Vec<Finding>) {
-    let strategy = object
-        .value
-        .pointer("/spec/strategy")
-        .cloned()
-        .unwrap_or(Value::Null);
-    let kind = strategy.get("type").and_then(Value::as_str);
-    let surge = strategy.pointer("/rollingUpdate/maxSurge");
-    let no_surge =
-        surge.is_some_and(|s| s.as_u64() == Some(0) || matches!(s.as_str(), Some("0" | "0%")));
-    let empty = strategy.as_object().is_none_or(serde_json::Map::is_empty);
-    if empty {
-        map_below(&mut object.value, &["spec", "strategy"])
-            .insert("type".into(), json!("Recreate"));
-        findings.push(
+    let finding = match rollout::strategy(&object.value) {
+        Strategy::OneByOne => return,
+        Strategy::Unsaid => {
+            let strategy = map_below(&mut object.value, &["spec", "strategy"]);
+            strategy.insert("type".into(), json!("Recreate"));
             Finding::info(
                 Code::RecreateSet,
                 "strategy set to Recreate: a rolling update would run two pods with one address",
             )
-            .on(reference)
-            .at("spec.strategy"),
-        );
-    } else if kind != Some("Recreate") && !no_surge {
-        findings.push(
-            Finding::error(
-                Code::SurgingStrategy,
-                "its rolling update starts the new pod before the old one is gone: one address, twice",
-            )
-            .on(reference)
-            .at("spec.strategy")
-            .help("Set spec.strategy.type: Recreate, or rollingUpdate.maxSurge: 0."),
-        );
-    }
+        }
+        Strategy::Surges => Finding::error(
+            Code::SurgingStrategy,
+            "its rolling update starts the new pod before the old one is gone: one address, twice",
+        )
+        .help("Set spec.strategy.type: Recreate, or rollingUpdate.maxSurge: 0."),
+    };
+    findings.push(finding.on(reference).at("spec.strategy"));
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use mooring_api::{Code, Finding};
+use mooring_attach::rollout;
 use serde_json::Value;
 
 use crate::report::Found;
@@ -33,13 +34,13 @@ fn judge_nad(world: &World<'_>, nad: &Nad<'_>) -> Option<Found> {
             entry.is_some_and(|entry| entry.ips().is_empty())
         })
         .map(|(pod, _)| &world.pods[*pod])
-        .filter(|pod| pod.count().0 > 0)
+        .filter(|pod| rollout::pods(pod.object).most > 0)
         .collect();
     pods.sort_by_key(|pod| pod.origin);
     pods.dedup_by_key(|pod| pod.origin);
-    let count = pods
-        .iter()
-        .fold(0_u64, |n, pod| n.saturating_add(pod.count().0));
+    let count = pods.iter().fold(0_u64, |n, pod| {
+        n.saturating_add(rollout::pods(pod.object).most)
+    });
     let nodes: BTreeSet<Option<&str>> = pods.iter().map(|pod| node(pod)).collect();
     let first = pods.first()?;
     if nodes.len() == 1 && !nodes.contains(&None) {

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use mooring_api::{Code, Finding, Severity};
+use mooring_api::{Code, Finding};
 use mooring_attach::nad::Use;
-use serde_json::Value;
+use mooring_attach::rollout::{self, Strategy};
 
 use crate::report::Found;
 use crate::world::{Pod, World};
@@ -50,7 +50,7 @@ pub(crate) fn judge(world: &World<'_>, out: &mut Vec<Found>) {
         // A workload that stands in two files is one.
         workloads.dedup_by_key(|pod| &world.pods[*pod].origin.object);
         let running = workloads.iter().map(|pod| &world.pods[*pod]);
-        let mut running = running.filter(|pod| pod.count().0 > 0);
+        let mut running = running.filter(|pod| rollout::pods(pod.object).most > 0);
         let Some(first) = running.next() else {
             continue;
         };
@@ -68,51 +68,34 @@ pub(crate) fn judge(world: &World<'_>, out: &mut Vec<Found>) {
 }
 
 fn replicas(pod: &Pod<'_>, address: &str) -> Option<Found> {
-    let (count, field) = pod.count();
-    if count < 2 {
+    let pods = rollout::pods(pod.object);
+    if pods.most < 2 {
         return None;
     }
-    let what = match field {
-        "kind" => "a DaemonSet runs a pod on every node".to_owned(),
-        field => format!("{field} is {count}"),
-    };
-    let message = format!("{what}, and each pod would have {address}");
+    let message = format!("{pods}, and each pod would have {address}");
     let help = "run one pod, or take addresses from a range: whereabouts, or host-local with a range per node";
     let finding = Finding::error(Code::SharedStaticAddress, message).help(help);
-    Some(Found::at(finding, pod.origin, field))
+    Some(Found::at(finding, pod.origin, pods.field))
 }
 
 fn surge(pod: &Pod<'_>, address: &str) -> Option<Found> {
-    if pod.origin.object.kind != "Deployment" || pod.count().0 == 0 {
+    if pod.origin.object.kind != "Deployment" || rollout::pods(pod.object).most == 0 {
         return None;
     }
-    let strategy = pod.object.pointer("/spec/strategy");
-    let said = strategy
-        .and_then(Value::as_object)
-        .is_some_and(|s| !s.is_empty());
-    let kind = strategy.and_then(|s| s.get("type")).and_then(Value::as_str);
-    let surge = strategy.and_then(|s| s.pointer("/rollingUpdate/maxSurge"));
-    let none =
-        surge.is_some_and(|s| s.as_u64() == Some(0) || matches!(s.as_str(), Some("0" | "0%")));
-    if kind == Some("Recreate") || none {
-        return None;
-    }
-    let message = if said {
-        format!(
-            "its rolling update starts the new pod before the old one is gone: {address}, twice"
-        )
-    } else {
-        format!(
-            "it names no strategy, so a rollout starts the new pod before the old one is gone: {address}, twice"
-        )
-    };
-    let finding = Finding {
-        severity: if said {
-            Severity::Error
-        } else {
-            Severity::Warning
-        },
-        ..Finding::error(Code::SurgingStrategy, message)
+    let finding = match rollout::strategy(pod.object) {
+        Strategy::OneByOne => return None,
+        Strategy::Surges => Finding::error(
+            Code::SurgingStrategy,
+            format!(
+                "its rolling update starts the new pod before the old one is gone: {address}, twice"
+            ),
+        ),
+        Strategy::Unsaid => Finding::warning(
+            Code::SurgingStrategy,
+            format!(
+                "it names no strategy, so a rollout starts the new pod before the old one is gone: {address}, twice"
+            ),
+        ),
     };
     let finding = finding.help("set spec.strategy.type: Recreate, or rollingUpdate.maxSurge: 0");
     Some(Found::at(finding, pod.origin, "spec.strategy"))

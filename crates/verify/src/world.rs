@@ -188,21 +188,6 @@ impl<'a> Pod<'a> {
         const NONE: &Value = &Value::Null;
         self.template.get("spec").unwrap_or(NONE)
     }
-
-    /// How many pods run at once, and the field that says so. A DaemonSet runs one on every node.
-    pub(crate) fn count(&self) -> (u64, &'static str) {
-        let number = |path: &str| self.object.pointer(path).and_then(Value::as_u64);
-        match self.origin.object.kind.as_str() {
-            "Pod" => (1, "kind"),
-            "DaemonSet" => (u64::MAX, "kind"),
-            "Job" => (number("/spec/parallelism").unwrap_or(1), "spec.parallelism"),
-            "CronJob" => (
-                number("/spec/jobTemplate/spec/parallelism").unwrap_or(1),
-                "spec.jobTemplate.spec.parallelism",
-            ),
-            _ => (number("/spec/replicas").unwrap_or(1), "spec.replicas"),
-        }
-    }
 }
 
 impl Nad<'_> {
