@@ -12,7 +12,11 @@
 #[cfg(feature = "bench")]
 mod addresses;
 #[cfg(feature = "bench")]
+mod fleet;
+#[cfg(feature = "bench")]
 mod measure;
+#[cfg(feature = "bench")]
+mod render;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::shell::{cargo, output, root};
 
-const BENCHES: &[&str] = &["ipam", "book"];
+const BENCHES: &[&str] = &["ipam", "book", "render"];
 
 /// Runs one bench in this process.
 #[cfg(feature = "bench")]
@@ -30,6 +34,7 @@ fn measure(name: &str) -> Result<Report> {
     match name {
         "ipam" => addresses::ipam(),
         "book" => addresses::book(),
+        "render" => render::render(),
         _ => bail!("no bench is called {name}"),
     }
 }

@@ -1,11 +1,13 @@
 //! The objects of one package as values, and the Kptfile's marks. Every step reads and edits a bundle;
 //! `package` makes it from documents and turns the difference back into edits of the text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mooring_api::{Code, Condition, Finding, ObjectRef, Status, annotation};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+
+use crate::listed::{Listed, Named};
 
 /// One object. `source` is `package`'s number for the document it came from; a generated one has none.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,38 +37,44 @@ impl Object {
         }
     }
 
-    fn text(&self, pointer: &str) -> &str {
-        self.value
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+    fn text(&self, key: &str) -> &str {
+        let value = self.value.get(key).and_then(Value::as_str);
+        value.unwrap_or_default()
+    }
+
+    fn metadata(&self, key: &str) -> &str {
+        let value = self
+            .value
+            .get("metadata")
+            .and_then(|m| m.get(key)?.as_str());
+        value.unwrap_or_default()
     }
 
     /// Kind.
     pub fn kind(&self) -> &str {
-        self.text("/kind")
+        self.text("kind")
     }
 
     /// Name.
     pub fn name(&self) -> &str {
-        self.text("/metadata/name")
+        self.metadata("name")
     }
 
     /// Namespace as written, or empty.
     pub fn namespace(&self) -> &str {
-        self.text("/metadata/namespace")
+        self.metadata("namespace")
     }
 
     /// API group; empty for the core group.
     pub fn group(&self) -> &str {
-        self.text("/apiVersion")
+        self.api_version()
             .split_once('/')
             .map_or("", |(group, _)| group)
     }
 
     /// `apiVersion`.
     pub fn api_version(&self) -> &str {
-        self.text("/apiVersion")
+        self.text("apiVersion")
     }
 
     /// The reference that findings carry.
@@ -76,8 +84,11 @@ impl Object {
 
     /// Whether it is of this group and kind. The old IPAM group counts as the new one.
     pub fn is(&self, group: &str, kind: &str) -> bool {
+        if self.kind() != kind {
+            return false;
+        }
         let own = self.group();
-        self.kind() == kind && (own == group || (group == group::IPAM && own == group::IPAM_SEED))
+        own == group || (group == group::IPAM && own == group::IPAM_SEED)
     }
 
     /// An annotation's value.
@@ -186,15 +197,15 @@ pub struct Marks {
     /// The Kptfile's annotations.
     pub annotations: BTreeMap<String, String>,
     /// `status.conditions`, in order.
-    pub conditions: Vec<Condition>,
+    pub conditions: Listed<Condition>,
     /// `info.readinessGates`, in order.
-    pub gates: Vec<String>,
+    pub gates: Listed<String>,
 }
 
 impl Marks {
     /// Sets a condition, in place or at the end, and its gate.
     pub fn set(&mut self, kind: String, status: Status, reason: &str, message: &str) {
-        if !self.gates.contains(&kind) {
+        if !self.gates.has(&kind) {
             self.gates.push(kind.clone());
         }
         let (reason, message) = (reason.to_owned(), message.to_owned());
@@ -204,18 +215,30 @@ impl Marks {
             reason,
             message,
         };
-        match self.conditions.iter_mut().find(|c| c.kind == wanted.kind) {
-            Some(known) => *known = wanted,
+        match self.conditions.places(&wanted.kind).first().copied() {
+            Some(place) => self.conditions[place] = wanted,
             None => self.conditions.push(wanted),
         }
     }
 
-    /// Removes a condition and, because it was ours, its gate.
-    pub fn drop_condition(&mut self, kind: &str) {
-        if self.conditions.iter().any(|c| c.kind == kind) {
-            self.conditions.retain(|c| c.kind != kind);
-            self.gates.retain(|g| g != kind);
+    /// Removes conditions and, because they were ours, their gates.
+    pub fn drop_conditions(&mut self, kinds: &BTreeSet<String>) {
+        if !kinds.is_empty() {
+            self.conditions.retain(|c| !kinds.contains(&c.kind));
+            self.gates.retain(|g| !kinds.contains(g));
         }
+    }
+}
+
+impl Named for Object {
+    fn key(&self) -> &str {
+        self.name()
+    }
+}
+
+impl Named for Condition {
+    fn key(&self) -> &str {
+        &self.kind
     }
 }
 
@@ -223,7 +246,7 @@ impl Marks {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bundle {
     /// In document order; generated ones at the end.
-    pub objects: Vec<Object>,
+    pub objects: Listed<Object>,
     /// The Kptfile.
     pub marks: Marks,
 }
@@ -236,37 +259,32 @@ impl Bundle {
 
     /// The object of that group, kind and name.
     pub fn find(&self, group: &str, kind: &str, name: &str) -> Option<&Object> {
-        self.objects
-            .iter()
-            .find(|o| o.name() == name && o.is(group, kind))
+        self.objects.named(name).find(|o| o.is(group, kind))
     }
 
     /// The same, to edit.
     pub fn find_mut(&mut self, group: &str, kind: &str, name: &str) -> Option<&mut Object> {
-        self.objects
-            .iter_mut()
-            .find(|o| o.name() == name && o.is(group, kind))
+        let mut places = self.objects.places(name).iter();
+        let place = *places.find(|p| self.objects[**p].is(group, kind))?;
+        Some(&mut self.objects[place])
     }
 
     /// Puts a generated object in its place: an earlier one of ours is brought to the new content key
     /// by key (so that its file keeps comments and order), else it is added.
     pub fn upsert(&mut self, made: Object) -> Result<(), Finding> {
         let reference = made.reference();
-        let same = |o: &&Object| {
-            o.name() == reference.name
-                && o.kind() == reference.kind
+        let same = |o: &Object| {
+            o.kind() == reference.kind
                 && o.group() == reference.group()
                 && (o.namespace() == reference.namespace || o.owner() == made.owner())
         };
-        let Some(place) = self.objects.iter().position(|o| same(&o)) else {
+        let places = self.objects.places(&reference.name).iter();
+        let Some(place) = places.copied().find(|p| same(&self.objects[*p])) else {
             self.objects.push(made);
             return Ok(());
         };
         let owner = self.objects[place].owner().map(ToOwned::to_owned);
-        let stays = |owner: &str| {
-            let named = |o: &Object| format!("{}/{}", o.kind(), o.name()) == owner;
-            self.objects.iter().any(named)
-        };
+        let stays = |owner: &str| find_owner(&self.objects, owner).is_some();
         match owner {
             Some(owner) if made.owner() != Some(&owner) && stays(&owner) => Err(Finding::error(
                 Code::NameTaken,
@@ -301,10 +319,15 @@ impl Bundle {
 }
 
 /// What a generated object is made for; the object itself where that cannot be told.
-fn maker(made: &Object, objects: &[Object]) -> ObjectRef {
-    let named = |o: &&Object| made.owner() == Some(&format!("{}/{}", o.kind(), o.name()));
-    let maker = objects.iter().find(named);
+fn maker(made: &Object, objects: &Listed<Object>) -> ObjectRef {
+    let maker = made.owner().and_then(|owner| find_owner(objects, owner));
     maker.map_or_else(|| made.reference(), Object::reference)
+}
+
+/// The object that `owned-by` names: `Kind/name`.
+fn find_owner<'a>(objects: &'a Listed<Object>, owner: &str) -> Option<&'a Object> {
+    let (kind, name) = owner.split_once('/')?;
+    objects.named(name).find(|o| o.kind() == kind)
 }
 
 /// `known` gets the content of `made`. In `metadata` and at the top, keys that only `known` has stay:

@@ -15,6 +15,7 @@ pub mod choices;
 pub mod claim;
 pub mod cluster;
 pub mod inject;
+pub mod listed;
 pub mod nad;
 pub mod pools;
 pub mod port;
@@ -22,6 +23,7 @@ pub mod sweep;
 pub mod workload;
 
 pub use bundle::{Bundle, Marks, Object};
+pub use listed::Listed;
 
 /// What the steps know beside the package itself.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 //! make ports, and so do IPClaims that stand alone (seed 001). Every step starts from the ports, so the
 //! rules for names, namespaces and network instances live here and nowhere else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mooring_api::kinds::nephio::infra::NetworkInstanceSpec;
 use mooring_api::kinds::nephio::ipam::IPClaimSpec;
@@ -157,18 +157,30 @@ pub struct ClaimName {
 
 /// Every port of the package, in document order.
 pub fn read(bundle: &Bundle, pools: &Pools, findings: &mut Vec<Finding>) -> Vec<Port> {
-    let joins = selectors(bundle, findings);
+    let around = Around {
+        bundle,
+        joins: selectors(bundle, findings),
+        workloads: workload::all(bundle).collect(),
+    };
     let mut ports: Vec<Port> = Vec::new();
+    let mut names = BTreeSet::new();
     for object in bundle.all(group::REQ, "Interface") {
-        if ports.iter().any(|p| p.name == object.name()) {
+        if names.contains(object.name()) {
             findings.push(duplicate(object));
             continue;
         }
-        ports.extend(from_interface(object, bundle, &joins, findings));
+        if let Some(port) = from_interface(object, &around, findings) {
+            names.insert(object.name());
+            ports.push(port);
+        }
     }
     for object in bundle.all(group::IPAM, "IPClaim") {
-        if object.owner().is_none() && !ports.iter().any(|p| stands_for(p, object.name())) {
-            ports.extend(from_claim(object, bundle, findings));
+        if object.owner().is_none()
+            && !stands_for_one(&names, object.name())
+            && let Some(port) = from_claim(object, &around, findings)
+        {
+            names.insert(object.name());
+            ports.push(port);
         }
     }
     for port in &ports {
@@ -179,12 +191,12 @@ pub fn read(bundle: &Bundle, pools: &Pools, findings: &mut Vec<Finding>) -> Vec<
 }
 
 /// An IPClaim the user wrote for an Interface's address (`n2`, `n2-ipv6`, `n2-2`) is not a port itself.
-fn stands_for(port: &Port, claim: &str) -> bool {
-    claim == port.name
-        || claim
-            .strip_prefix(&port.name)
-            .and_then(|rest| rest.strip_prefix('-'))
-            .is_some_and(|rest| rest == "ipv4" || rest == "ipv6" || rest.parse::<u16>().is_ok())
+fn stands_for_one(ports: &BTreeSet<&str>, claim: &str) -> bool {
+    ports.contains(claim)
+        || claim.rsplit_once('-').is_some_and(|(name, rest)| {
+            ports.contains(name)
+                && (rest == "ipv4" || rest == "ipv6" || rest.parse::<u16>().is_ok())
+        })
 }
 
 fn duplicate(object: &Object) -> Finding {
@@ -201,6 +213,13 @@ fn duplicate(object: &Object) -> Finding {
 }
 
 type Joins = Vec<(mooring_api::Selector, String)>;
+
+/// What is the same for every port of a package.
+struct Around<'a> {
+    bundle: &'a Bundle,
+    joins: Joins,
+    workloads: Vec<&'a Object>,
+}
 
 /// `NetworkInstance.spec.interfaces[].selector`: which Interfaces an instance takes by label.
 fn selectors(bundle: &Bundle, findings: &mut Vec<Finding>) -> Joins {
@@ -237,10 +256,10 @@ fn selectors(bundle: &Bundle, findings: &mut Vec<Finding>) -> Joins {
 
 fn from_interface(
     object: &Object,
-    bundle: &Bundle,
-    joins: &Joins,
+    around: &Around<'_>,
     findings: &mut Vec<Finding>,
 ) -> Option<Port> {
+    let bundle = around.bundle;
     let spec: InterfaceSpec = match object.spec() {
         Ok(spec) => spec,
         Err(finding) => {
@@ -253,7 +272,8 @@ fn from_interface(
         Some(r) if !r.name.is_empty() => (r.namespace.clone(), r.name.clone()),
         _ => {
             let labels = object.labels();
-            let joined = joins.iter().find(|(selector, _)| selector.matches(&labels));
+            let mut joins = around.joins.iter();
+            let joined = joins.find(|(selector, _)| selector.matches(&labels));
             let Some((_, name)) = joined else {
                 findings.push(
                     Finding::error(
@@ -299,7 +319,7 @@ fn from_interface(
         && vlan.is_none()
         && instance != POD_NETWORK;
     let workload = workload::choose(
-        bundle,
+        &around.workloads,
         choices.workload.as_ref(),
         cni.is_some(),
         &reference,
@@ -332,7 +352,8 @@ fn from_interface(
 
 /// An IPClaim without Interface. Only a network claim becomes an interface; the others just get their
 /// address or block.
-fn from_claim(object: &Object, bundle: &Bundle, findings: &mut Vec<Finding>) -> Option<Port> {
+fn from_claim(object: &Object, around: &Around<'_>, findings: &mut Vec<Finding>) -> Option<Port> {
+    let bundle = around.bundle;
     let spec: IPClaimSpec = match object.spec() {
         Ok(spec) => spec,
         Err(finding) => {
@@ -350,7 +371,7 @@ fn from_claim(object: &Object, bundle: &Bundle, findings: &mut Vec<Finding>) -> 
     let network_name = selected.or_else(|| network_name(object));
     let attachable = kind(spec.kind) == Kind::Network && spec.create_prefix != Some(true);
     let workload = workload::choose(
-        bundle,
+        &around.workloads,
         choices.workload.as_ref(),
         attachable,
         &reference,

@@ -47,16 +47,14 @@ pub fn sweep(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster, kinds: &[&s
         claim_condition(""),
         vlan_condition(""),
     ];
-    let stale: Vec<String> = bundle
+    let stale: BTreeSet<String> = bundle
         .marks
         .conditions
         .iter()
         .map(|c| c.kind.clone())
         .filter(|c| prefixes.iter().any(|p| c.starts_with(p.as_str())) && !conditions.contains(c))
         .collect();
-    for kind in stale {
-        bundle.marks.drop_condition(&kind);
-    }
+    bundle.marks.drop_conditions(&stale);
 }
 
 /// (kind, name, namespace) of everything that the ports want made.

@@ -22,9 +22,10 @@ const KINDS: [(&str, &str, &[&str]); 6] = [
 
 /// Path of the pod template; None for a kind that has none.
 pub fn template_path(object: &Object) -> Option<&'static [&'static str]> {
+    let kind = object.kind();
     let (_, _, path) = KINDS
         .iter()
-        .find(|(g, k, _)| object.group() == *g && object.kind() == *k)?;
+        .find(|(g, k, _)| kind == *k && object.group() == *g)?;
     Some(path)
 }
 
@@ -42,12 +43,14 @@ pub fn all(bundle: &Bundle) -> impl Iterator<Item = &Object> {
 
 /// The workload of that kind and name.
 pub fn find<'a>(bundle: &'a Bundle, kind: &str, name: &str) -> Option<&'a Object> {
-    all(bundle).find(|o| o.kind() == kind && o.name() == name)
+    let mut named = bundle.objects.named(name);
+    named.find(|o| o.kind() == kind && template_path(o).is_some())
 }
 
-/// The workload of a port: the one that is named, else the only one, else none; several ask.
+/// The workload of a port: the one that is named, else the only one, else none; several ask. `all` are the
+/// package's workloads.
 pub fn choose(
-    bundle: &Bundle,
+    all: &[&Object],
     named: Option<&(String, String)>,
     attachable: bool,
     port: &ObjectRef,
@@ -56,17 +59,18 @@ pub fn choose(
     if !attachable {
         return None;
     }
-    let names: Vec<String> = all(bundle)
-        .map(|o| format!("{}/{}", o.kind(), o.name()))
-        .collect();
+    let names = || -> Vec<String> {
+        let name = |o: &&Object| format!("{}/{}", o.kind(), o.name());
+        all.iter().map(name).collect()
+    };
     if let Some((kind, name)) = named {
-        if find(bundle, kind, name).is_none() {
+        if !all.iter().any(|o| o.kind() == kind && o.name() == name) {
             findings.push(
                 Finding::error(
                     Code::UnknownWorkload,
                     format!(
                         "there is no {kind}/{name} in the package; it has {}",
-                        said(&names)
+                        said(&names())
                     ),
                 )
                 .on(port)
@@ -77,15 +81,14 @@ pub fn choose(
         }
         return named.cloned();
     }
-    let mut workloads = all(bundle);
-    let only = workloads.next()?;
-    if workloads.next().is_some() {
+    let only = all.first()?;
+    if all.len() > 1 {
         findings.push(
             Finding::error(
                 Code::AmbiguousWorkload,
                 format!(
                     "the package has {}; which one gets this interface?",
-                    said(&names)
+                    said(&names())
                 ),
             )
             .on(port)
@@ -93,7 +96,7 @@ pub fn choose(
             .help(format!(
                 "Set annotation {}: {} here.",
                 annotation::WORKLOAD,
-                names[0]
+                names()[0]
             )),
         );
         return None;

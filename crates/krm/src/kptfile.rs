@@ -3,6 +3,8 @@
 //! Called by `package` and the functions. Easy to get wrong: conditions keep the order in which they
 //! first appeared; setting one that is there changes it in place.
 
+use std::collections::BTreeMap;
+
 use mooring_api::Condition;
 use serde_json::{Map, Value, json};
 
@@ -72,16 +74,41 @@ pub fn condition(kptfile: &Value, kind: &str) -> Option<Condition> {
 
 /// Sets the condition of this type: in place where there is one, else behind the others.
 pub fn set_condition(kptfile: &mut Value, condition: &Condition) {
-    let list = list_mut(kptfile, "status", "conditions");
-    let place = list.iter().position(|have| have["type"] == condition.kind);
-    let at = place.unwrap_or_else(|| {
-        list.push(json!({"type": condition.kind}));
-        list.len() - 1
-    });
-    if !list[at].is_object() {
-        list[at] = json!({"type": condition.kind});
+    set_conditions(kptfile, [condition]);
+}
+
+/// Sets many, at the cost of one walk.
+pub fn set_conditions<'c>(
+    kptfile: &mut Value,
+    conditions: impl IntoIterator<Item = &'c Condition>,
+) {
+    let mut conditions = conditions.into_iter().peekable();
+    if conditions.peek().is_none() {
+        return;
     }
-    let have = &mut list[at];
+    let list = list_mut(kptfile, "status", "conditions");
+    let mut places = places(list, "type");
+    for condition in conditions {
+        let at = *places.entry(condition.kind.clone()).or_insert_with(|| {
+            list.push(json!({"type": condition.kind}));
+            list.len() - 1
+        });
+        write_condition(&mut list[at], condition);
+    }
+}
+
+/// The first place of every text under `key`.
+fn places(list: &[Value], key: &str) -> BTreeMap<String, usize> {
+    let mut places = BTreeMap::new();
+    for (at, have) in list.iter().enumerate() {
+        if let Some(text) = have[key].as_str() {
+            places.entry(text.to_owned()).or_insert(at);
+        }
+    }
+    places
+}
+
+fn write_condition(have: &mut Value, condition: &Condition) {
     have["status"] = json!(condition.status);
     for (key, text) in [
         ("reason", &condition.reason),
@@ -113,9 +140,22 @@ pub fn readiness_gates(kptfile: &Value) -> Vec<&str> {
 
 /// Adds a gate unless it is there.
 pub fn add_readiness_gate(kptfile: &mut Value, kind: &str) {
+    add_readiness_gates(kptfile, [kind]);
+}
+
+/// Adds many, at the cost of one walk.
+pub fn add_readiness_gates<'k>(kptfile: &mut Value, kinds: impl IntoIterator<Item = &'k str>) {
+    let mut kinds = kinds.into_iter().peekable();
+    if kinds.peek().is_none() {
+        return;
+    }
     let list = list_mut(kptfile, "info", "readinessGates");
-    if !list.iter().any(|gate| gate["conditionType"] == kind) {
-        list.push(json!({"conditionType": kind}));
+    let mut places = places(list, "conditionType");
+    for kind in kinds {
+        places.entry(kind.to_owned()).or_insert_with(|| {
+            list.push(json!({"conditionType": kind}));
+            list.len() - 1
+        });
     }
 }
 

@@ -99,6 +99,12 @@ pub trait Disk: Sync {
 
     /// Makes a file's bytes durable.
     fn sync_file(&self, path: &Path) -> io::Result<()>;
+    /// Makes the bytes of many files durable; at fault is the first that cannot be. A disk may do it all at
+    /// once.
+    fn sync_files<'p>(&self, paths: &'p [PathBuf]) -> Result<(), (&'p Path, io::Error)> {
+        let mut paths = paths.iter().map(PathBuf::as_path);
+        paths.try_for_each(|path| self.sync_file(path).map_err(|e| (path, e)))
+    }
     /// Makes the names in a directory durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// Makes everything on the file system of this directory durable. `Unsupported` where the

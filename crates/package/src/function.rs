@@ -116,7 +116,7 @@ fn run(
         return Ok(None);
     }
     let mut bundle = Bundle {
-        objects,
+        objects: objects.into(),
         marks: marks(kpt),
     };
     let id = bundle

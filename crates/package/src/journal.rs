@@ -5,7 +5,7 @@
 //!                                                    │
 //!            ┌───────────────────────────────────────┘ point of no return
 //!            ▼
-//!  apply (temporary file, rename) ─► sync all ─► commit the book ─► remove the journal ─► sync
+//!  apply (files, then renames) ─► sync all ─► commit the book ─► remove the journal ─► sync
 //! ```
 //!
 //! The journal holds every new byte, so whoever finds it can do the whole act again; what was written
@@ -124,6 +124,8 @@ pub fn commit_files(
 pub struct Checked<'a> {
     root: &'a Path,
     steps: Vec<Step<'a>>,
+    /// The permissions of what stands at the target of each step.
+    known: Vec<Option<Access>>,
 }
 
 /// Looks at every target, so that what cannot be written is known before the book is told anything.
@@ -134,8 +136,8 @@ pub fn check_files<'a>(
 ) -> Result<Checked<'a>, Vec<Finding>> {
     let steps: Vec<Step<'_>> = changes.iter().map(Step::from).collect();
     let seen = check::check(disk, root, &steps)?;
-    let steps = check::changed(&steps, &seen);
-    Ok(Checked { root, steps })
+    let (steps, known) = check::changed(steps, &seen);
+    Ok(Checked { root, steps, known })
 }
 
 impl Checked<'_> {
@@ -146,11 +148,11 @@ impl Checked<'_> {
         txn: Option<TxnId>,
         commit: impl FnOnce(TxnId) -> Result<(), mooring_book::Error>,
     ) -> Result<Written, CommitError> {
-        let Self { root, steps } = self;
+        let Self { root, steps, known } = self;
         let files = steps.len();
         if files > 0 {
             write_journal(disk, root, txn, steps)?;
-            apply::apply(disk, root, steps).map_err(|e| interrupted(root, &e))?;
+            apply::apply(disk, root, steps, known).map_err(|e| interrupted(root, &e))?;
         }
         if let Some(txn) = txn {
             commit(txn).map_err(CommitError::Book)?;

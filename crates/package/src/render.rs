@@ -94,9 +94,9 @@ pub fn render(
         return Ok(sorted(report));
     }
     let changes = trees.changes(files, &target, &mut report);
-    for (unit, decided) in units.iter().zip(&decided) {
-        report.packages.push(package_report(unit, decided, &target));
-    }
+    report.packages = crate::parallel::map(units.iter().zip(&decided).collect(), |(unit, d)| {
+        package_report(unit, d, &target)
+    });
     report.book_changed = !txn.is_unchanged();
     if !request.check && report.is_changed() {
         write(store, txn, (&target, &changes), request, &mut report)?;

@@ -1,5 +1,7 @@
 //! What each interface got, for the report: read from the objects, so that it says what was written.
 
+use std::collections::BTreeMap;
+
 use mooring_api::annotation;
 use mooring_blueprint::claim;
 use mooring_blueprint::{Bundle, Object};
@@ -13,13 +15,13 @@ pub(crate) fn interfaces(bundle: &Bundle, outcome: &Outcome) -> Vec<InterfaceRep
     let Some(cluster) = &outcome.cluster else {
         return Vec::new();
     };
+    let nads = bundle.objects.iter().rev();
+    let nads = nads.filter(|o| o.kind() == "NetworkAttachmentDefinition");
+    let nads: BTreeMap<&str, &Object> = nads.filter_map(|o| Some((o.owner()?, o))).collect();
     let row = |port: &mooring_blueprint::port::Port| {
         let answers = claim::answers(bundle, port, cluster);
         let owner = format!("{}/{}", port.object.kind, port.object.name);
-        let is_nad = |o: &&Object| {
-            o.kind() == "NetworkAttachmentDefinition" && o.owner() == Some(owner.as_str())
-        };
-        let nad = bundle.objects.iter().find(is_nad);
+        let nad = nads.get(owner.as_str()).copied();
         let (cni, on) = nad.map(plugin).unwrap_or_default();
         InterfaceReport {
             name: port.name.clone(),

@@ -1,8 +1,8 @@
 //! One package: its documents, the bundle that the steps work on, and the way back to text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use mooring_api::{Code, Finding, ObjectRef, annotation};
+use mooring_api::{Code, Condition, Finding, ObjectRef, annotation};
 use mooring_blueprint::{Bundle, Marks, Object};
 use mooring_krm::{emit, kptfile};
 use serde_json::Value;
@@ -102,6 +102,8 @@ impl Unit {
         let mut out = BTreeMap::new();
         let mut findings = Vec::new();
         let kptfile = write_marks(self.kptfile(), &self.bundle.marks, Some(id));
+        // Places are in the order of files, so each file's are together.
+        let mut next = 0;
         let mut wanted: Vec<Option<&Value>> = vec![None; self.documents.places.len()];
         wanted[self.kptfile] = Some(&kptfile);
         for object in &self.bundle.objects {
@@ -113,11 +115,12 @@ impl Unit {
             let mut values: Vec<Option<&Value>> =
                 file.documents().iter().map(|d| Some(d.value())).collect();
             let mut touched = false;
-            for (place, (in_file, document)) in self.documents.places.iter().enumerate() {
-                if *in_file == number {
-                    touched |= wanted[place] != values[*document];
-                    values[*document] = wanted[place];
-                }
+            while let Some((in_file, document)) = self.documents.places.get(next)
+                && *in_file == number
+            {
+                touched |= wanted[next] != values[*document];
+                values[*document] = wanted[next];
+                next += 1;
             }
             if !touched {
                 continue;
@@ -156,6 +159,7 @@ impl Unit {
 
     /// Generated objects go to `<kind>_<name>.yaml`, one file each, never over a user's file.
     fn new_files(&self, out: &mut BTreeMap<String, Option<String>>, findings: &mut Vec<Finding>) {
+        let known: BTreeSet<&str> = self.paths.iter().map(String::as_str).collect();
         for object in self.bundle.objects.iter().filter(|o| o.source.is_none()) {
             let name = format!("{}_{}.yaml", object.kind().to_lowercase(), object.name());
             let path = if self.dir.is_empty() {
@@ -163,7 +167,7 @@ impl Unit {
             } else {
                 format!("{}/{name}", self.dir)
             };
-            let there = self.paths.contains(&path) && out.get(&path) != Some(&None);
+            let there = known.contains(path.as_str()) && out.get(&path) != Some(&None);
             if there || matches!(out.get(&path), Some(Some(_))) {
                 findings.push(
                     Finding::error(
@@ -196,7 +200,7 @@ pub(crate) fn marks(kptfile: &Value) -> Marks {
         annotations: pairs
             .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
             .collect(),
-        conditions: kptfile::conditions(kptfile),
+        conditions: kptfile::conditions(kptfile).into(),
         gates: kptfile::readiness_gates(kptfile)
             .into_iter()
             .map(ToOwned::to_owned)
@@ -212,23 +216,17 @@ pub(crate) fn write_marks(kptfile: &Value, marks: &Marks, id: Option<&str>) -> V
     if let Some(id) = id {
         kptfile::set_annotation(&mut new, annotation::PACKAGE_ID, id);
     }
-    for gate in before.gates.iter().filter(|g| !marks.gates.contains(g)) {
+    for gate in before.gates.iter().filter(|g| !marks.gates.has(g)) {
         kptfile::remove_readiness_gate(&mut new, gate);
     }
-    for gate in &marks.gates {
-        kptfile::add_readiness_gate(&mut new, gate);
-    }
+    let more = marks.gates.iter().filter(|g| !before.gates.has(g));
+    kptfile::add_readiness_gates(&mut new, more.map(String::as_str));
     for gone in &before.conditions {
-        if !marks.conditions.iter().any(|c| c.kind == gone.kind) {
+        if !marks.conditions.has(&gone.kind) {
             kptfile::remove_condition(&mut new, &gone.kind);
         }
     }
-    for condition in marks
-        .conditions
-        .iter()
-        .filter(|c| !before.conditions.contains(c))
-    {
-        kptfile::set_condition(&mut new, condition);
-    }
+    let is_new = |c: &&Condition| !before.conditions.named(&c.kind).any(|b| b == *c);
+    kptfile::set_conditions(&mut new, marks.conditions.iter().filter(is_new));
     new
 }

@@ -7,7 +7,7 @@
 //! attachment, not another one. It is given its interface in place; beside it, the pod would get the
 //! NAD's address twice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Entry, Form, Key, Networks, ParseError, Selection, parse};
 
@@ -59,6 +59,11 @@ pub fn merge(
 
     let mut claimed = vec![false; networks.entries.len()];
     let mut touched = false;
+    // The places of each key, the first one last.
+    let mut free: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
+    for (i, entry) in before.entries.iter().enumerate().rev() {
+        free.entry(normal(entry.key())).or_default().push(i);
+    }
     // Exact matches first, so that `n2` beside `n2@n2` is not taken for the latter.
     let mut places = vec![None; wanted.len()];
     for exact in [true, false] {
@@ -66,16 +71,11 @@ pub fn merge(
             if place.is_some() {
                 continue;
             }
-            let key = normal(selection.key());
-            let fits = |entry: &Entry| {
-                let found = normal(entry.key());
-                found == key
-                    || (!exact
-                        && found.interface.is_none()
-                        && found.name == key.name
-                        && found.namespace == key.namespace)
-            };
-            *place = (0..before.entries.len()).find(|&i| !claimed[i] && fits(&before.entries[i]));
+            let mut key = normal(selection.key());
+            if !exact {
+                key.interface = None;
+            }
+            *place = free.get_mut(&key).and_then(Vec::pop);
             if let Some(i) = *place {
                 claimed[i] = true;
             }
@@ -103,7 +103,7 @@ pub fn merge(
         }
     }
 
-    let gone: Vec<Key> = removed.iter().cloned().map(normal).collect();
+    let gone: BTreeSet<Key> = removed.iter().cloned().map(normal).collect();
     let mut index = 0;
     networks.entries.retain(|entry| {
         let ours = index >= claimed.len() || claimed[index];

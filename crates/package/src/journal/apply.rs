@@ -1,8 +1,15 @@
 //! Does what a journal says, again and again with the same result.
 //!
-//! A file is written beside its target and renamed over it, so that an editor or Git never sees half
-//! of it. Nothing is synced on the way: until the journal is gone, a lost write is written again.
-//! Then everything is synced at once.
+//! ```text
+//!  directories ─► new files, and temporary files beside old ones ─► renames ─► removals ─► sync all
+//! ```
+//!
+//! An old file is replaced by a rename, so that an editor or Git never sees half of it; a new one is
+//! written where it belongs. Nothing is synced on the way: until the journal is gone, a lost write is
+//! written again. Then everything is synced at once.
+//!
+//! Easy to get wrong: a rename frees an inode, and ext4 looks past every inode freed lately when it makes
+//! a file. So all files are made before the first rename; in turns, 10,000 files take ten times as long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,32 +18,104 @@ use std::path::{Path, PathBuf};
 use super::format::Step;
 use super::{Failed, TEMP};
 use crate::disk::{Access, Disk, absent_is_none, is_absent};
+use crate::parallel;
 
 /// Up to here files are synced one by one. Syncing the file system is one call for any number of
 /// files, but it also waits for what every other program has written.
 pub(super) const FEW: usize = 16;
 
-/// Writes and removes, then makes all of it durable.
-pub(super) fn apply(disk: &dyn Disk, root: &Path, steps: &[Step<'_>]) -> Result<(), Failed> {
+/// Writes and removes, then makes all of it durable. `known` are the permissions of
+/// what stands at each target.
+pub(super) fn apply(
+    disk: &dyn Disk,
+    root: &Path,
+    steps: &[Step<'_>],
+    known: &[Option<Access>],
+) -> Result<(), Failed> {
     let mut touched = Touched::default();
     // A file may become a directory of the same name only in a second act, so the order is free.
-    for (number, step) in steps.iter().enumerate() {
+    let mut writes: BTreeMap<PathBuf, Vec<Write<'_>>> = BTreeMap::new();
+    let mut removals = Vec::new();
+    for (number, (step, known)) in steps.iter().zip(known).enumerate() {
         let path = root.join(&*step.path);
         let parent = path.parent().expect("a path below the root has a parent");
-        if let Some(bytes) = step.after {
+        let Some(bytes) = step.after else {
+            removals.push(path);
+            continue;
+        };
+        let temp = format!("{TEMP}{number}");
+        if !writes.contains_key(parent) {
             touched.make(disk, root, parent)?;
-            write_one(disk, &path, &parent.join(format!("{TEMP}{number}")), bytes)
-                .map_err(|e| Failed::new("write", &path, e))?;
-            touched.files.push(path.clone());
-        } else {
-            absent_is_none(disk.remove_file(&path)).map_err(|e| Failed::new("remove", &path, e))?;
+            touched.dirs.insert(parent.to_owned());
+            writes.insert(parent.to_owned(), Vec::new());
         }
-        touched.dirs.insert(parent.to_owned());
+        if let Some(list) = writes.get_mut(parent) {
+            list.push(Write {
+                path,
+                temp,
+                bytes,
+                known: *known,
+            });
+        }
     }
-    for step in steps.iter().filter(|step| step.after.is_none()) {
-        touched.prune(disk, root, &root.join(&*step.path))?;
+    // By directory: two threads in one directory only wait for each other.
+    let written = parallel::map(writes.into_values().collect(), |list| {
+        let each = list.into_iter().map(|write| write.make(disk));
+        each.collect::<Result<Vec<_>, Failed>>()
+    });
+    let mut renames = Vec::new();
+    for made in written {
+        for (path, temp) in made? {
+            if let Some(temp) = temp {
+                renames.push((temp, path.clone()));
+            }
+            touched.files.push(path);
+        }
+    }
+    if renames.len() > FEW {
+        // ext4 writes a file out when it is renamed over another, each alone; together that is far quicker.
+        // On a disk that cannot do this at once, nothing is lost by not doing it.
+        touched.sync_whole(disk)?;
+    }
+    for (temp, path) in renames {
+        disk.rename(&temp, &path)
+            .map_err(|e| Failed::new("write", &path, e))?;
+    }
+    for path in &removals {
+        absent_is_none(disk.remove_file(path)).map_err(|e| Failed::new("remove", path, e))?;
+        // Only now: a redo finds that some of these directories are gone.
+        touched.dirs.extend(path.parent().map(Path::to_owned));
+    }
+    for path in &removals {
+        touched.prune(disk, root, path)?;
     }
     touched.sync(disk, root)
+}
+
+/// One file to write.
+struct Write<'a> {
+    path: PathBuf,
+    temp: String,
+    bytes: &'a [u8],
+    /// The permissions of the file that stands there.
+    known: Option<Access>,
+}
+
+impl Write<'_> {
+    /// Makes the file, and says which temporary one is still to be renamed to it.
+    fn make(self, disk: &dyn Disk) -> Result<(PathBuf, Option<PathBuf>), Failed> {
+        let Some(access) = self.known else {
+            return match write_fresh(disk, &self.path, self.bytes, Access::Usual) {
+                Ok(()) => Ok((self.path, None)),
+                Err(e) => Err(Failed::new("write", &self.path, e)),
+            };
+        };
+        let temp = self.path.with_file_name(&self.temp);
+        match write_fresh(disk, &temp, self.bytes, access) {
+            Ok(()) => Ok((self.path, Some(temp))),
+            Err(e) => Err(Failed::new("write", &self.path, e)),
+        }
+    }
 }
 
 /// Makes a directory and those above it, durably: a journal in a directory that is lost is lost too.
@@ -73,12 +152,6 @@ pub(super) fn write_fresh(
         }
         result => result,
     }
-}
-
-fn write_one(disk: &dyn Disk, path: &Path, temp: &Path, bytes: &[u8]) -> io::Result<()> {
-    let access = absent_is_none(disk.meta(path))?.map_or(Access::Usual, Access::Like);
-    write_fresh(disk, temp, bytes, access)?;
-    disk.rename(temp, path)
 }
 
 /// What must become durable.
@@ -137,10 +210,8 @@ impl Touched {
         if self.files.len() > FEW && self.sync_whole(disk)? {
             return Ok(());
         }
-        for file in &self.files {
-            disk.sync_file(file)
-                .map_err(|e| Failed::new("sync", file, e))?;
-        }
+        disk.sync_files(&self.files)
+            .map_err(|(file, e)| Failed::new("sync", file, e))?;
         for dir in &self.dirs {
             disk.sync_dir(dir)
                 .map_err(|e| Failed::new("sync", dir, e))?;

@@ -11,15 +11,25 @@ use mooring_api::{Code, Finding};
 
 use super::format::{Step, digest};
 use super::unwritable;
-use crate::disk::{Disk, Kind, OURS, absent_is_none};
+use crate::disk::{Access, Disk, Kind, Meta, OURS, absent_is_none};
 
 /// What stands at a target.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// Nothing.
     Absent,
-    /// These bytes.
-    Bytes(Vec<u8>),
+    /// A file with these bytes.
+    Bytes(Vec<u8>, Meta),
+}
+
+impl Seen {
+    /// The permissions of the file that stands there.
+    pub(super) fn access(&self) -> Option<Access> {
+        match self {
+            Self::Absent => None,
+            Self::Bytes(_, meta) => Some(Access::Like(*meta)),
+        }
+    }
 }
 
 /// What stands at every target, in the order of the steps; or everything that forbids the act.
@@ -50,24 +60,27 @@ pub(super) fn check(
 }
 
 /// The steps that change something, each with what it found.
-pub(super) fn changed<'a>(steps: &[Step<'a>], seen: &[Seen]) -> Vec<Step<'a>> {
-    let both = steps.iter().zip(seen);
+pub(super) fn changed<'a>(
+    steps: Vec<Step<'a>>,
+    seen: &[Seen],
+) -> (Vec<Step<'a>>, Vec<Option<Access>>) {
+    let both = steps.into_iter().zip(seen);
     both.filter(|(step, seen)| !is_done(step, seen))
-        .map(|(step, seen)| Step {
-            before: match seen {
+        .map(|(mut step, seen)| {
+            step.before = match seen {
                 Seen::Absent => None,
-                Seen::Bytes(bytes) => Some(digest(bytes)),
-            },
-            ..step.clone()
+                Seen::Bytes(bytes, _) => Some(digest(bytes)),
+            };
+            (step, seen.access())
         })
-        .collect()
+        .unzip()
 }
 
 /// Whether the target is already as the step wants it.
 pub(super) fn is_done(step: &Step<'_>, seen: &Seen) -> bool {
     match (step.after, seen) {
         (None, Seen::Absent) => true,
-        (Some(after), Seen::Bytes(bytes)) => after == bytes,
+        (Some(after), Seen::Bytes(bytes, _)) => after == bytes,
         _ => false,
     }
 }
@@ -77,7 +90,7 @@ pub(super) fn is_done(step: &Step<'_>, seen: &Seen) -> bool {
 pub(super) fn edited(root: &Path, steps: &[Step<'_>], seen: &[Seen]) -> Vec<Finding> {
     let both = steps.iter().zip(seen);
     both.filter_map(|(step, seen)| {
-        let Seen::Bytes(bytes) = seen else {
+        let Seen::Bytes(bytes, _) = seen else {
             return None;
         };
         if is_done(step, seen)
@@ -131,9 +144,9 @@ impl Check<'_> {
         if !self.usable_dir(parent) {
             return Seen::Absent;
         }
-        match absent_is_none(self.disk.meta(&full)) {
+        let meta = match absent_is_none(self.disk.meta(&full)) {
             Ok(None) => return Seen::Absent,
-            Ok(Some(meta)) if meta.kind == Kind::File => {}
+            Ok(Some(meta)) if meta.kind == Kind::File => meta,
             Ok(Some(meta)) => {
                 self.in_the_way(&full, meta.kind);
                 return Seen::Absent;
@@ -142,13 +155,13 @@ impl Check<'_> {
                 self.findings.push(unwritable(&full, &e));
                 return Seen::Absent;
             }
-        }
+        };
         let bytes = self
             .disk
             .check_writable(&full)
             .and_then(|()| self.disk.read(&full, u64::MAX));
         match bytes {
-            Ok(bytes) => Seen::Bytes(bytes),
+            Ok(bytes) => Seen::Bytes(bytes, meta),
             Err(e) => {
                 self.findings
                     .push(unwritable(&full, &e).located(full.display().to_string(), 1, 1));

@@ -142,7 +142,8 @@ fn finish(
     if !edited.is_empty() {
         return Err(edited);
     }
-    apply::apply(disk, root, &steps).map_err(failed)?;
+    let known: Vec<_> = seen.iter().map(check::Seen::access).collect();
+    apply::apply(disk, root, &steps, &known).map_err(failed)?;
     let committed = match txn.map(commit) {
         None | Some(Err(mooring_book::Error::NotOpen(_))) => false,
         Some(Ok(())) => true,

@@ -85,6 +85,27 @@ fn a_fleet() -> Scenario {
     scenario
 }
 
+/// Enough old files that they are written out before the first of them is replaced.
+fn a_rewritten_fleet() -> Scenario {
+    let paths: Vec<String> = (0..18)
+        .map(|n| format!("pkg-{}/nad-{n}.yaml", n % 3))
+        .collect();
+    let full: Vec<String> = paths.iter().map(|p| format!("/w/{p}")).collect();
+    let files: Vec<(&str, &str)> = full
+        .iter()
+        .map(|p| (p.as_str(), "kind: NAD\nis: old\n"))
+        .collect();
+    let mut changes: Vec<Change> = paths
+        .iter()
+        .map(|p| write(p, "kind: NAD\nis: new\n"))
+        .collect();
+    changes.push(write("pkg-0/added.yaml", "kind: IPClaim\n"));
+    changes.push(write("made/added.yaml", "kind: IPClaim\n"));
+    let old = Image::of(&files, &[]);
+    let root = "/w";
+    Scenario { root, old, changes }
+}
+
 /// The directory itself is new.
 fn a_new_directory() -> Scenario {
     let old = Image::of(&[("/w/src/Kptfile", "kind: Kptfile\n")], &[]);
@@ -296,6 +317,11 @@ fn a_crash_anywhere_in_a_fleet_leaves_all_old_or_all_new() {
 }
 
 #[test]
+fn a_crash_anywhere_in_a_rewritten_fleet_leaves_all_old_or_all_new() {
+    assert_all_or_nothing("rewritten fleet", &a_rewritten_fleet(), 1_000);
+}
+
+#[test]
 fn a_crash_anywhere_while_a_directory_is_made_leaves_all_old_or_all_new() {
     assert_all_or_nothing("new directory", &a_new_directory(), 100);
 }
@@ -326,6 +352,25 @@ fn a_fleet_needs_no_sync_per_file() {
         "sync directory /w",
     ];
     assert_eq!(syncs, expected);
+}
+
+#[test]
+fn files_are_made_and_written_out_before_the_first_is_replaced() {
+    let disk = Recorder::new(a_rewritten_fleet().old, None, None);
+    a_rewritten_fleet()
+        .run(&disk, &Book::reserved(TXN))
+        .unwrap();
+    let log = disk.log();
+    let last = |start: &str| log.iter().rposition(|l| l.starts_with(start)).unwrap();
+    let renamed = log
+        .iter()
+        .position(|l| l.starts_with("rename /w/pkg"))
+        .unwrap();
+    assert!(last("write ") < renamed, "{log:#?}");
+    assert_eq!(log[renamed - 1], "sync the file system");
+    assert_eq!(log[last("rename ") + 1], "sync the file system");
+    let synced = |l: &&String| l.starts_with("sync ");
+    assert_eq!(log.iter().filter(synced).count(), 5, "{log:#?}");
 }
 
 #[test]
