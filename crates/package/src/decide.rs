@@ -1,6 +1,7 @@
 //! One package's way through the steps and the book: identity, allocation, what is given back.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use mooring_api::{Code, Finding, Span, Time, annotation};
@@ -12,6 +13,7 @@ use mooring_ipam::{InstanceKey, Lease, Pools};
 use sha2::{Digest, Sha256};
 
 use crate::Error;
+use crate::ahead::{Answer, Ran};
 use crate::disk::{Disk, MAX_FILE, RealDisk};
 use crate::report::{Dialect, Request};
 use crate::site::Site;
@@ -29,8 +31,6 @@ pub(crate) struct Run<'a, 't> {
     pub(crate) target: &'a Path,
     /// The open transaction.
     pub(crate) txn: &'a mut (dyn Txn + 't),
-    /// Which package of the run it is.
-    pub(crate) nth: usize,
 }
 
 /// What was decided for a package.
@@ -42,24 +42,22 @@ pub(crate) struct Decided {
 }
 
 impl Run<'_, '_> {
-    /// Runs the steps, then settles with the book what the package holds.
+    /// Runs the steps, as far as they have not been, then settles with the book what the package holds.
     pub(crate) fn decide(
         &mut self,
         unit: &mut Unit,
-        previous: Option<String>,
+        id: String,
+        (ran, mut said): Ran,
         findings: &mut Vec<Finding>,
     ) -> Result<Decided, Error> {
         let path = place(self.target, &unit.dir);
-        let own = unit
-            .bundle
-            .marks
-            .annotations
-            .get(annotation::PACKAGE_ID)
-            .cloned();
-        let known = previous.or(own).filter(|_| !self.request.new_id);
-        let id = known.unwrap_or_else(|| self.mint(unit));
-        let mut said = Vec::new();
-        let outcome = self.steps(unit, &id, &mut said)?;
+        let outcome = if let Some(outcome) = ran {
+            outcome
+        } else {
+            let txn = &mut *self.txn;
+            let mut ask = |pools: &Pools, wish: &Wish| ask(txn, pools, wish);
+            run_steps(self.request, self.site, unit, &id, &mut said, &mut ask)?
+        };
         if let Some(cluster) = &outcome.cluster
             && !said.iter().any(Finding::is_error)
         {
@@ -76,42 +74,6 @@ impl Run<'_, '_> {
             }
         }));
         Ok(Decided { id, outcome })
-    }
-
-    fn steps(
-        &mut self,
-        unit: &mut Unit,
-        id: &str,
-        said: &mut Vec<Finding>,
-    ) -> Result<Outcome, Error> {
-        if self.request.dialect.unwrap_or_else(|| unit.dialect()) == Dialect::Nephio {
-            said.push(
-                Finding::error(Code::DialectUnavailable, "the nephio dialect is not built in yet")
-                    .help("Render the native dialect with --dialect native, or remove the specializer marks."),
-            );
-            return Ok(Outcome::default());
-        }
-        let steps = steps::pipeline(unit.kptfile(), &unit.kptfile_ref(), said);
-        if said.iter().any(Finding::is_error) {
-            return Ok(Outcome::default());
-        }
-        let own = own_pools(unit, self.site, said);
-        let pools = own.as_ref().unwrap_or(&self.site.pools);
-        let cluster = self.request.cluster.as_deref();
-        let ctx = Context {
-            pools,
-            site: &self.site.objects,
-            cluster,
-            package: id,
-        };
-        let txn = &mut *self.txn;
-        let mut ask = |wish: &Wish| -> Result<Result<Lease, Finding>, mooring_book::Error> {
-            let answer = mooring_book::allocate(txn, pools, &wish.claim)?;
-            Ok(answer.map_err(|refusal| refusal.finding().on(&wish.object).at(wish.field())))
-        };
-        let outcome = steps::run(&steps, &mut unit.bundle, &ctx, &mut ask, said)?;
-        mooring_blueprint::claim::stamp_local(&mut unit.bundle, self.request.deploy_records);
-        Ok(outcome)
     }
 
     /// A copy has the id of a package that is still where the book knows it.
@@ -181,16 +143,93 @@ impl Run<'_, '_> {
         self.txn.note_package(record)?;
         Ok(())
     }
+}
 
-    fn mint(&self, unit: &Unit) -> String {
+/// The package's id: as an earlier run wrote it to the output, as the package says, else a new one.
+pub(crate) fn id(request: &Request, unit: &Unit, previous: Option<String>, nth: usize) -> String {
+    let own = unit.bundle.marks.annotations.get(annotation::PACKAGE_ID);
+    let known = previous.or_else(|| own.cloned());
+    known.filter(|_| !request.new_id).unwrap_or_else(|| {
         let mut hash = Sha256::new();
-        hash.update(self.request.entropy);
-        hash.update((self.nth as u64).to_be_bytes());
+        hash.update(request.entropy);
+        hash.update((nth as u64).to_be_bytes());
         hash.update(unit.dir.as_bytes());
-        let digest = hash.finalize();
-        let head = digest.first_chunk().expect("a digest has 32 bytes");
-        format!("{:016x}", u64::from_be_bytes(*head))
+        let mut id = String::with_capacity(16);
+        for byte in &hash.finalize()[..8] {
+            let _ = write!(id, "{byte:02x}");
+        }
+        id
+    })
+}
+
+/// Asks the book; the inner error is for the person.
+pub(crate) fn ask(
+    txn: &mut dyn Txn,
+    pools: &Pools,
+    wish: &Wish,
+) -> Result<Answer, mooring_book::Error> {
+    let answer = mooring_book::allocate(txn, pools, &wish.claim)?;
+    Ok(answer.map_err(|refusal| refusal.finding().on(&wish.object).at(wish.field())))
+}
+
+/// What the package will ask the book first, where that can be told beforehand: not with pools of its own.
+pub(crate) fn wishes(request: &Request, site: &Site, unit: &mut Unit, id: &str) -> Vec<Wish> {
+    let mut said = Vec::new();
+    let steps = planned(request, unit, &mut said);
+    let own = own_pools(unit, site, &mut said);
+    if own.is_some() || said.iter().any(Finding::is_error) {
+        return Vec::new();
     }
+    let ctx = context(request, site, &site.pools, id);
+    steps::wishes(&steps, &mut unit.bundle, &ctx)
+}
+
+/// Runs the steps, with whatever answers the wishes. `ask` gets the pools that the package sees.
+pub(crate) fn run_steps<E>(
+    request: &Request,
+    site: &Site,
+    unit: &mut Unit,
+    id: &str,
+    said: &mut Vec<Finding>,
+    ask: &mut dyn FnMut(&Pools, &Wish) -> Result<Answer, E>,
+) -> Result<Outcome, E> {
+    let steps = planned(request, unit, said);
+    if said.iter().any(Finding::is_error) {
+        return Ok(Outcome::default());
+    }
+    let own = own_pools(unit, site, said);
+    let pools = own.as_ref().unwrap_or(&site.pools);
+    let ctx = context(request, site, pools, id);
+    let mut ask = |wish: &Wish| ask(pools, wish);
+    let outcome = steps::run(&steps, &mut unit.bundle, &ctx, &mut ask, said)?;
+    mooring_blueprint::claim::stamp_local(&mut unit.bundle, request.deploy_records);
+    Ok(outcome)
+}
+
+fn context<'a>(request: &'a Request, site: &'a Site, pools: &'a Pools, id: &'a str) -> Context<'a> {
+    Context {
+        pools,
+        site: &site.objects,
+        cluster: request.cluster.as_deref(),
+        package: id,
+    }
+}
+
+/// The package's steps; an error is said where there are none.
+fn planned(request: &Request, unit: &Unit, said: &mut Vec<Finding>) -> Vec<steps::Step> {
+    if request.dialect.unwrap_or_else(|| unit.dialect()) == Dialect::Nephio {
+        said.push(
+            Finding::error(
+                Code::DialectUnavailable,
+                "the nephio dialect is not built in yet",
+            )
+            .help(
+                "Render the native dialect with --dialect native, or remove the specializer marks.",
+            ),
+        );
+        return Vec::new();
+    }
+    steps::pipeline(unit.kptfile(), &unit.kptfile_ref(), said)
 }
 
 /// Pools that the package itself carries, together with the management side's.

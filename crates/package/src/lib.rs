@@ -8,6 +8,7 @@
 //! One engine serves `moor render`, `moor fn`, fleets and the controller. Easy to get wrong: nothing
 //! may be written before every finding is known; an error anywhere leaves files and book untouched.
 
+mod ahead;
 mod decide;
 pub mod disk;
 mod documents;

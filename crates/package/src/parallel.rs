@@ -6,17 +6,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Below this many items a thread costs more than it brings.
 const WORTH_A_THREAD: usize = 16;
 
+/// Whether that many items are shared among threads.
+pub(crate) fn is_shared(items: usize) -> bool {
+    items >= WORTH_A_THREAD && cores() > 1
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Applies `f` to every item.
 pub(crate) fn map<T: Send, R: Send>(items: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    if items.len() < WORTH_A_THREAD || cores == 1 {
+    if !is_shared(items.len()) {
         return items.into_iter().map(f).collect();
     }
     let questions: Vec<Mutex<Option<T>>> = items.into_iter().map(|i| Mutex::new(Some(i))).collect();
     let answers: Vec<Mutex<Option<R>>> = questions.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..cores {
+        for _ in 0..cores() {
             scope.spawn(|| {
                 loop {
                     let i = next.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,8 @@ use std::path::Path;
 use mooring_api::{Code, Finding, Severity, Span};
 use mooring_book::{Store, Txn};
 
-use crate::decide::{Decided, Run};
+use crate::ahead::ahead;
+use crate::decide::{Decided, Run, id};
 use crate::disk::{Disk, LOCK_WAIT, RealDisk, TreeLock};
 use crate::journal::{self, Change, CommitError};
 use crate::report::{PackageReport, Report, Request};
@@ -56,18 +57,28 @@ pub fn render(
     }
 
     let mut txn = store.begin(request.now)?;
-    let mut decided = Vec::new();
     let total = units.len();
-    for (nth, unit) in units.iter_mut().enumerate() {
+    progress(0, total);
+    let named = units.iter().enumerate().map(|(nth, unit)| {
+        let previous = trees.previous_id(&unit.dir);
+        id(request, unit, previous, nth)
+    });
+    let ids: Vec<String> = named.collect();
+    let ran = if crate::parallel::is_shared(total) {
+        ahead(request, &site, &mut units, &ids, &mut *txn)?
+    } else {
+        ids.iter().map(|_| (None, Vec::new())).collect()
+    };
+    let mut decided = Vec::new();
+    let mut run = Run {
+        request,
+        site: &site,
+        target: &target,
+        txn: &mut *txn,
+    };
+    for (nth, ((unit, id), ran)) in units.iter_mut().zip(ids).zip(ran).enumerate() {
         progress(nth, total);
-        let mut run = Run {
-            request,
-            site: &site,
-            target: &target,
-            txn: &mut *txn,
-            nth,
-        };
-        decided.push(run.decide(unit, trees.previous_id(&unit.dir), &mut report.findings)?);
+        decided.push(run.decide(unit, id, ran, &mut report.findings)?);
     }
     progress(total, total);
     if report.has_errors() {
@@ -101,6 +112,8 @@ pub fn render(
     if !request.check && report.is_changed() {
         write(store, txn, (&target, &changes), request, &mut report)?;
     }
+    // A fleet is millions of small pieces of memory: two cores give them back sooner.
+    crate::parallel::map(units, drop);
     Ok(sorted(report))
 }
 

@@ -123,8 +123,7 @@ pub(crate) fn unknown(name: &str) -> Finding {
 }
 
 /// Asks the book for one wish; the inner error is for the person.
-pub(crate) type Ask<'a> =
-    dyn FnMut(&Wish) -> Result<Result<Lease, Finding>, mooring_book::Error> + 'a;
+pub(crate) type Ask<'a, E> = dyn FnMut(&Wish) -> Result<Result<Lease, Finding>, E> + 'a;
 
 /// What a run over one package found out.
 #[derive(Debug, Default)]
@@ -141,13 +140,13 @@ pub(crate) struct Outcome {
 const ROUNDS: usize = 8;
 
 /// Runs the steps until nothing changes. Stops at the first round with an error.
-pub(crate) fn run(
+pub(crate) fn run<E>(
     steps: &[Step],
     bundle: &mut Bundle,
     ctx: &Context<'_>,
-    ask: &mut Ask<'_>,
+    ask: &mut Ask<'_, E>,
     findings: &mut Vec<Finding>,
-) -> Result<Outcome, mooring_book::Error> {
+) -> Result<Outcome, E> {
     let mut outcome = Outcome::default();
     for _ in 0..ROUNDS {
         let before = bundle.clone();
@@ -166,26 +165,56 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
-fn round(
+/// What the first round will ask, without its answers. Findings are left to the run that follows.
+pub(crate) fn wishes(steps: &[Step], bundle: &mut Bundle, ctx: &Context<'_>) -> Vec<Wish> {
+    let mut findings = Vec::new();
+    let Some((cluster, ports)) = open(steps, bundle, ctx, &mut findings) else {
+        return Vec::new();
+    };
+    for step in steps {
+        match step {
+            Step::Inject => {}
+            Step::Interface => findings.extend(claim::declare(bundle, &ports, &cluster)),
+            Step::Ipam | Step::Vlan => {
+                return claim::wants(bundle, &ports, &cluster, ctx, &mut findings);
+            }
+            // A pipeline in another order: asked in its turn.
+            Step::Nad | Step::Attach => break,
+        }
+        if findings.iter().any(Finding::is_error) {
+            break;
+        }
+    }
+    Vec::new()
+}
+
+/// The cluster, and the ports; None where nothing can follow.
+fn open(
     steps: &[Step],
     bundle: &mut Bundle,
     ctx: &Context<'_>,
-    ask: &mut Ask<'_>,
     findings: &mut Vec<Finding>,
-) -> Result<Outcome, mooring_book::Error> {
-    let mut outcome = Outcome::default();
+) -> Option<(Cluster, Vec<Port>)> {
     let cluster = if steps.contains(&Step::Inject) {
         inject::inject(bundle, ctx, findings)
     } else {
         inject::find(bundle, findings)
-    };
-    let Some(cluster) = cluster else {
-        return Ok(outcome);
-    };
+    }?;
     let ports = port::read(bundle, ctx.pools, findings);
-    if findings.iter().any(Finding::is_error) {
+    (!findings.iter().any(Finding::is_error)).then_some((cluster, ports))
+}
+
+fn round<E>(
+    steps: &[Step],
+    bundle: &mut Bundle,
+    ctx: &Context<'_>,
+    ask: &mut Ask<'_, E>,
+    findings: &mut Vec<Finding>,
+) -> Result<Outcome, E> {
+    let mut outcome = Outcome::default();
+    let Some((cluster, ports)) = open(steps, bundle, ctx, findings) else {
         return Ok(outcome);
-    }
+    };
     for step in steps {
         match step {
             Step::Inject => {}

@@ -27,7 +27,9 @@ impl Fleet {
     /// So many packages with so many Interfaces each, in a directory of their own below `place`, which stays: a
     /// file system that has just removed ten thousand files makes new ones slowly.
     pub(super) fn new(place: &TempDir, packages: usize, interfaces: usize) -> Result<Self> {
-        let dir = tempfile::tempdir_in(place).context("cannot make a directory")?.keep();
+        let dir = tempfile::tempdir_in(place)
+            .context("cannot make a directory")?
+            .keep();
         let fleet = Self { dir, packages };
         fs::create_dir(fleet.mgmt())?;
         fs::write(fleet.mgmt().join("site.yaml"), site())?;
@@ -70,16 +72,24 @@ impl Fleet {
             entropy: *b"the same always!",
         };
         let report = render(&store, &request, &|_, _| {})?;
-        ensure!(!report.has_errors(), "refused: {:?}", report.findings.first());
-        ensure!(report.packages.len() == self.packages, "a package is missing");
+        ensure!(
+            !report.has_errors(),
+            "refused: {:?}",
+            report.findings.first()
+        );
+        ensure!(
+            report.packages.len() == self.packages,
+            "a package is missing"
+        );
         Ok(report)
     }
 }
 
 fn site() -> String {
-    let mut text = "apiVersion: infra.nephio.org/v1alpha1\nkind: WorkloadCluster\nmetadata:\n  name: edge-1\n\
+    let mut text =
+        "apiVersion: infra.nephio.org/v1alpha1\nkind: WorkloadCluster\nmetadata:\n  name: edge-1\n\
                     spec:\n  clusterName: edge-1\n  cnis:\n  - macvlan\n  masterInterface: ens3\n"
-        .to_owned();
+            .to_owned();
     for (name, byte) in NETWORKS {
         let _ = write!(
             text,

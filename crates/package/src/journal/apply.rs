@@ -12,6 +12,7 @@
 //! a file. So all files are made before the first rename; in turns, 10,000 files take ten times as long.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +35,8 @@ pub(super) fn apply(
 ) -> Result<(), Failed> {
     let mut touched = Touched::default();
     // A file may become a directory of the same name only in a second act, so the order is free.
-    let mut writes: BTreeMap<PathBuf, Vec<Write<'_>>> = BTreeMap::new();
+    // By text: comparing paths part by part is slow.
+    let mut writes: BTreeMap<OsString, Vec<Write<'_>>> = BTreeMap::new();
     let mut removals = Vec::new();
     for (number, (step, known)) in steps.iter().zip(known).enumerate() {
         let path = root.join(&*step.path);
@@ -44,19 +46,17 @@ pub(super) fn apply(
             continue;
         };
         let temp = format!("{TEMP}{number}");
-        if !writes.contains_key(parent) {
+        if !writes.contains_key(parent.as_os_str()) {
             touched.make(disk, root, parent)?;
             touched.dirs.insert(parent.to_owned());
-            writes.insert(parent.to_owned(), Vec::new());
         }
-        if let Some(list) = writes.get_mut(parent) {
-            list.push(Write {
-                path,
-                temp,
-                bytes,
-                known: *known,
-            });
-        }
+        let list = writes.entry(parent.as_os_str().to_owned()).or_default();
+        list.push(Write {
+            path,
+            temp,
+            bytes,
+            known: *known,
+        });
     }
     // By directory: two threads in one directory only wait for each other.
     let written = parallel::map(writes.into_values().collect(), |list| {

@@ -175,3 +175,25 @@ fn a_removed_package_directory_gives_nothing_back_until_it_is_released() {
         "a directory that is not there says nothing"
     );
 }
+
+/// Above fifteen packages the steps run on all cores and the book is asked beforehand.
+#[test]
+fn a_large_fleet_gets_what_its_packages_would_get_one_by_one() {
+    let (together, alone) = (Place::new(), Place::new());
+    let names: Vec<String> = (0..24).map(|n| format!("all/p{n:02}")).collect();
+    let interfaces = ["n1", "n2", "n3", "n4"];
+    for (n, name) in names.iter().enumerate() {
+        for place in [&together, &alone] {
+            place.package(name, &interfaces[..=n % 4]);
+        }
+    }
+    together.render("all", |_| {});
+    for name in &names {
+        alone.render(name, |_| {});
+    }
+    let all = |place: &Place| -> Vec<_> { names.iter().map(|p| place.addresses(p)).collect() };
+    assert_eq!(all(&together), all(&alone));
+    assert_eq!(together.held(), alone.held());
+    assert_eq!(together.held().len(), 60);
+    assert!(!together.render("all", |_| {}).is_changed());
+}

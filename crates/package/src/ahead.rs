@@ -1,0 +1,90 @@
+//! Many packages on all cores, and the book in their order.
+//!
+//! ```text
+//!  all cores     one by one          all cores                      one by one
+//!  wishes   ─►   ask the book   ─►   steps, with the answers   ─►   copies, releases, records
+//! ```
+//!
+//! The steps are nearly all of the work and need the book only for a few answers, so `render` has those
+//! fetched beforehand. Easy to get wrong: addresses must not depend on which thread was quicker, so only one
+//! thread asks, in the order of packages. A package that wishes for more in a later round is run on in its
+//! turn, with the book itself.
+
+use std::collections::BTreeMap;
+
+use mooring_api::Finding;
+use mooring_blueprint::claim::Wish;
+use mooring_book::Txn;
+use mooring_ipam::{Claim, Holder, Lease};
+
+use crate::Error;
+use crate::decide::{ask, run_steps, wishes};
+use crate::parallel;
+use crate::report::Request;
+use crate::site::Site;
+use crate::steps::Outcome;
+use crate::unit::Unit;
+
+/// What the book says to a wish; the error is for the person.
+pub(crate) type Answer = Result<Lease, Finding>;
+
+/// How far a package came without the book: its outcome where that was all the way, and what was said.
+pub(crate) type Ran = (Option<Outcome>, Vec<Finding>);
+
+/// Runs the steps of every package, `ids` by package.
+pub(crate) fn ahead(
+    request: &Request,
+    site: &Site,
+    units: &mut [Unit],
+    ids: &[String],
+    txn: &mut dyn Txn,
+) -> Result<Vec<Ran>, Error> {
+    let both = units.iter_mut().zip(ids).collect();
+    let wanted = parallel::map(both, |(unit, id)| wishes(request, site, unit, id));
+    let mut answers = Vec::with_capacity(wanted.len());
+    for wishes in wanted {
+        let mut known = Answers::default();
+        for wish in wishes {
+            let answer = ask(txn, &site.pools, &wish)?;
+            known.add(wish.claim, answer);
+        }
+        answers.push(known);
+    }
+    let all = units.iter_mut().zip(ids).zip(&answers).collect();
+    Ok(parallel::map(all, |((unit, id), known)| {
+        let mut said = Vec::new();
+        let mut look = |_: &_, wish: &Wish| known.get(&wish.claim).ok_or(Unasked);
+        let outcome = run_steps(request, site, unit, id, &mut said, &mut look);
+        (outcome.ok(), said)
+    }))
+}
+
+/// The book was not asked this.
+struct Unasked;
+
+/// What the book said to one package.
+#[derive(Default)]
+struct Answers(BTreeMap<Holder, Vec<(Claim, Answer)>>);
+
+impl Answers {
+    fn add(&mut self, claim: Claim, answer: Answer) {
+        let holder = claim.holder.clone();
+        self.0.entry(holder).or_default().push((claim, answer));
+    }
+
+    /// In a later round the claim says what it was given; the book would give that again.
+    fn get(&self, claim: &Claim) -> Option<Answer> {
+        let same = |(asked, answer): &&(Claim, Answer)| {
+            let given = answer.as_ref().ok().map(|lease| lease.thing);
+            let before = asked.before == claim.before || given == claim.before;
+            before
+                && *asked
+                    == Claim {
+                        before: asked.before,
+                        ..claim.clone()
+                    }
+        };
+        let (_, answer) = self.0.get(&claim.holder)?.iter().find(same)?;
+        Some(answer.clone())
+    }
+}
