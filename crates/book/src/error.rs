@@ -14,6 +14,13 @@ pub enum Error {
         /// Who holds it, where that is known: `pid 123 (moor render …)`.
         holder: Option<String>,
     },
+    /// Another process changed the book between reading it and opening it for writing. What was decided may not hold
+    /// any more: decide again.
+    #[error("overtaken: another run changed the book {path} while this one decided")]
+    Overtaken {
+        /// The book.
+        path: String,
+    },
     /// The book cannot be opened, read or written.
     #[error("cannot use the book {path}: {remedy}")]
     Unusable {
@@ -37,7 +44,7 @@ impl Error {
     /// A short word for findings, conditions and metric labels.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Busy { .. } => "BookBusy",
+            Self::Busy { .. } | Self::Overtaken { .. } => "BookBusy",
             Self::Unusable { .. } => "BookUnreadable",
             Self::InTransaction(_) => "InTransaction",
             Self::NotOpen(_) => "TransactionNotOpen",
@@ -46,6 +53,6 @@ impl Error {
 
     /// Whether trying again later may help without anybody changing anything.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Busy { .. })
+        matches!(self, Self::Busy { .. } | Self::Overtaken { .. })
     }
 }

@@ -55,6 +55,22 @@ impl FileStore {
         open::to_read(path, options).and_then(Self::over)
     }
 
+    /// Opens a book without changing a byte of it, until the first durable act opens it for writing. That act is
+    /// [`Error::Overtaken`] where another process changed the book in between, and the store is closed then.
+    pub(crate) fn open_to_draft(path: &Path, options: &Options) -> Result<Self, Error> {
+        open::to_draft(path, options).and_then(Self::over)
+    }
+
+    /// Whether it gave the file up, because it could not be opened for writing or because it was overtaken.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.keep(|keep| keep.closed().is_some())
+    }
+
+    /// Whether another process changed the book before this one could.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        self.0.keep(|keep| keep.closed() == Some(true))
+    }
+
     /// A book on something that behaves like a file; `name` stands in errors. Crash tests record what it is told.
     pub fn with_backend(name: &Path, backend: impl redb::StorageBackend) -> Result<Self, Error> {
         open::with_backend(name, backend).and_then(Self::over)

@@ -81,7 +81,7 @@ pub(crate) struct Open {
 }
 
 /// One durable step. Drops come before puts; what changes its holder is dropped and put.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Change {
     pub(crate) drop: Vec<Lease>,
     pub(crate) put: Vec<Lease>,
@@ -94,10 +94,32 @@ pub(crate) struct Change {
     pub(crate) next: u64,
 }
 
+impl Change {
+    /// Whether there is nothing to write.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self {
+            drop,
+            put,
+            open,
+            close,
+            committed,
+            packages,
+            audit,
+            next: _,
+        } = self;
+        let leases = drop.is_empty() && put.is_empty() && audit.is_empty();
+        let txns = open.is_empty() && close.is_empty() && committed.is_none();
+        leases && txns && packages.is_empty()
+    }
+}
+
 /// Where changes are kept.
 pub(crate) trait Keep {
-    /// Whether [`Keep::persist`] works. If not, the store serves reading and `--check`.
+    /// Whether [`Keep::persist`] works as it is. If not, ask [`Keep::ready`] first.
     fn is_writable(&self) -> bool;
+    /// Makes [`Keep::persist`] work. A store that serves reading and `--check` refuses; one that only read so far
+    /// is opened for writing, and refuses when it is no longer what was read: [`Error::Overtaken`].
+    fn ready(&mut self) -> Result<(), Error>;
     /// Writes a change, durably and at once.
     fn persist(&mut self, change: &Change) -> Result<(), Error>;
     /// The leases of one instance.
@@ -116,8 +138,6 @@ pub(crate) trait Keep {
     fn packages(&self) -> Result<Vec<PackageRecord>, Error>;
     /// See [`crate::Store::audit`].
     fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<Entry>, Error>;
-    /// The error of a write that is not possible.
-    fn not_writable(&self) -> Error;
     /// The error of something that cannot be.
     fn damaged(&self, why: String) -> Error;
 }

@@ -14,7 +14,7 @@ mod draft;
 mod plan;
 mod table;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mooring_api::Time;
@@ -40,6 +40,8 @@ struct Inner<K> {
     /// The transaction that is being made; one at a time.
     draft: Option<Draft>,
     next: u64,
+    /// What was reaped in memory while the keep was only read: to be written before anything else is.
+    owed: VecDeque<Change>,
 }
 
 impl<K: Keep> Ledger<K> {
@@ -51,7 +53,13 @@ impl<K: Keep> Ledger<K> {
             open: open.into_iter().map(|o| (o.id, o)).collect(),
             draft: None,
             next,
+            owed: VecDeque::new(),
         })))
+    }
+
+    /// Asks the keep itself.
+    pub(crate) fn keep<T>(&self, ask: impl FnOnce(&K) -> T) -> T {
+        ask(&self.lock().keep)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<K>> {
@@ -144,7 +152,9 @@ impl<K: Keep> Ledger<K> {
         let mut inner = self.lock();
         inner.must_be_idle()?;
         let (change, restored) = inner.plan_restore(leases, packages, now)?;
-        inner.make(change)?;
+        if !change.is_empty() {
+            inner.make(change)?;
+        }
         Ok(restored)
     }
 }
@@ -189,7 +199,7 @@ impl<K: Keep> Inner<K> {
         Ok(leases)
     }
 
-    /// Undoes what expired. A store that only reads does so in memory.
+    /// Undoes what expired. A store that only reads, or that only read so far, does so in memory.
     fn reap(&mut self, now: Time) -> Result<(), Error> {
         let expired = self.open.values().filter(|o| o.until <= now);
         let expired: Vec<TxnId> = expired.map(|o| o.id).collect();
@@ -202,6 +212,7 @@ impl<K: Keep> Inner<K> {
             if self.keep.is_writable() {
                 self.make(change)?;
             } else {
+                self.owed.push_back(change.clone());
                 self.apply(change);
             }
         }
@@ -210,8 +221,10 @@ impl<K: Keep> Inner<K> {
 
     /// Makes a change durable, then true.
     fn make(&mut self, mut change: Change) -> Result<(), Error> {
-        if !self.keep.is_writable() {
-            return Err(self.keep.not_writable());
+        self.keep.ready()?;
+        while let Some(owed) = self.owed.front() {
+            self.keep.persist(owed)?;
+            self.owed.pop_front();
         }
         change.next = self.next;
         self.keep.persist(&change)?;

@@ -47,8 +47,8 @@ impl Keep for MemoryKeep {
         true
     }
 
-    fn not_writable(&self) -> Error {
-        self.damaged("memory can always be written".to_owned())
+    fn ready(&mut self) -> Result<(), Error> {
+        Ok(())
     }
 
     fn damaged(&self, why: String) -> Error {

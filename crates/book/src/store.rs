@@ -90,7 +90,8 @@ pub struct Pending {
 
 /// A place where addresses are kept.
 pub trait Store {
-    /// Starts a transaction. Expired reservations are reaped first.
+    /// Starts a transaction. Expired reservations are reaped first; in the book itself with the next durable act at
+    /// the latest.
     fn begin(&self, now: Time) -> Result<Box<dyn Txn + '_>, Error>;
     /// Makes a reserved transaction final: its takes become held, its releases take effect.
     ///

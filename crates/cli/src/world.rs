@@ -2,8 +2,6 @@
 //!
 //! Read once, in `main`, and handed down; so every command is a function of its arguments and a [`World`].
 
-mod book;
-
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
@@ -15,7 +13,7 @@ use anyhow::Context as _;
 use mooring_api::Time;
 use mooring_book::Options;
 
-pub(crate) use book::{Access, Book};
+pub(crate) use mooring_book::{Access, LazyStore as Book};
 
 use crate::args::{BookArg, MgmtArg};
 

@@ -17,9 +17,10 @@ use serde::de::DeserializeOwned;
 
 use super::holder::HolderFile;
 use super::schema::{
-    AUDIT, CLASS_END, COMMITTED, HOLDERS, Keys, LEASES, META, META_NEXT_ENTRY, META_NEXT_TXN,
-    META_SCHEMA, PACKAGES, SCHEMA, TXNS,
+    AUDIT, CLASS_END, COMMITTED, HOLDERS, Keys, LEASES, META, META_CHANGES, META_NEXT_ENTRY,
+    META_NEXT_TXN, META_SCHEMA, PACKAGES, SCHEMA, TXNS,
 };
+use super::{Options, open};
 use crate::audit::{AuditFilter, Entry};
 use crate::error::Error;
 use crate::keep::{Change, Keep, Open, PackageNote, REMEMBERED};
@@ -27,6 +28,9 @@ use crate::store::PackageRecord;
 
 /// Why an operation on the database failed.
 pub(super) type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Said to whoever asks a book that [`Keep::ready`] had to close.
+const CLOSED: &str = "it was closed, and has to be opened again";
 
 /// An open database.
 pub(super) enum Source {
@@ -39,18 +43,30 @@ pub(super) enum Source {
     Read(Box<dyn ReadableDatabase + Send + Sync>),
     /// There is no book yet, and none is made.
     Absent,
+    /// It could not be opened for writing. What was read may not be so any more, so nothing is answered.
+    Closed { overtaken: bool },
 }
 
 /// A book file.
 pub(crate) struct FileKeep {
     path: PathBuf,
     source: Source,
+    /// Read so far, and opened for writing when there is something to write.
+    later: Option<Options>,
 }
+
+/// Tells a book from what it was earlier, and from another book in its place: next transaction, next entry of the
+/// trail, changes.
+type Generation = [u64; 3];
 
 impl FileKeep {
     /// Checks the schema, and writes it into a database that has nothing in it yet.
     pub(super) fn new(path: PathBuf, source: Source) -> Result<Self, Error> {
-        let mut keep = Self { path, source };
+        let mut keep = Self {
+            path,
+            source,
+            later: None,
+        };
         let empty = keep.read(true, |txn| {
             if txn.list_tables()?.next().is_none() {
                 return Ok(true);
@@ -83,10 +99,49 @@ impl FileKeep {
         Ok(keep)
     }
 
+    /// Lets the first [`Keep::ready`] open it for writing.
+    pub(super) fn until_written(mut self, options: &Options) -> Self {
+        self.later = Some(options.clone());
+        self
+    }
+
+    /// Whether it answers nothing any more; and whether that is because somebody else was faster.
+    pub(super) fn closed(&self) -> Option<bool> {
+        match self.source {
+            Source::Closed { overtaken } => Some(overtaken),
+            Source::Write { .. } | Source::Read(_) | Source::Absent => None,
+        }
+    }
+
+    fn close(&mut self, overtaken: bool) {
+        let source = std::mem::replace(&mut self.source, Source::Closed { overtaken });
+        // Closing writes too, and what it writes depends on what was read.
+        let closed = guarded(|| {
+            drop(source);
+            Ok(())
+        });
+        // Nobody is left to tell; everything that was acknowledged is durable without a clean close.
+        drop(closed);
+    }
+
+    fn generation(&self) -> Result<Generation, Error> {
+        self.read([0; 3], |txn| {
+            let meta = txn.open_table(META)?;
+            let number =
+                |name| -> Result<u64, Cause> { Ok(meta.get(name)?.map_or(0, |v| v.value())) };
+            Ok([
+                number(META_NEXT_TXN)?,
+                number(META_NEXT_ENTRY)?,
+                number(META_CHANGES)?,
+            ])
+        })
+    }
+
     fn database(&self) -> Result<&Database, Cause> {
         match &self.source {
             Source::Write { db, .. } => Ok(db),
             Source::Read(_) | Source::Absent => Err("it was opened only to read".into()),
+            Source::Closed { .. } => Err(CLOSED.into()),
         }
     }
 
@@ -99,6 +154,7 @@ impl FileKeep {
             Source::Write { db, .. } => ask(&db.begin_read()?),
             Source::Read(db) => ask(&db.begin_read()?),
             Source::Absent => Ok(absent),
+            Source::Closed { .. } => Err(CLOSED.into()),
         })
     }
 
@@ -109,14 +165,7 @@ impl FileKeep {
 
 impl Drop for FileKeep {
     fn drop(&mut self) {
-        // Closing writes too, and what it writes depends on what was read.
-        let source = std::mem::replace(&mut self.source, Source::Absent);
-        let closed = guarded(|| {
-            drop(source);
-            Ok(())
-        });
-        // Nobody is left to tell; everything that was acknowledged is durable without a clean close.
-        drop(closed);
+        self.close(false);
     }
 }
 
@@ -181,12 +230,29 @@ impl Keep for FileKeep {
         matches!(self.source, Source::Write { .. })
     }
 
-    fn not_writable(&self) -> Error {
-        Error::Unusable {
-            path: self.path.display().to_string(),
-            remedy: "open it for writing",
-            source: "it was opened only to read".into(),
+    fn ready(&mut self) -> Result<(), Error> {
+        if self.is_writable() {
+            return Ok(());
         }
+        let Some(options) = self.later.take() else {
+            return Err(Error::Unusable {
+                path: self.path.display().to_string(),
+                remedy: "open it for writing",
+                source: "it was opened only to read".into(),
+            });
+        };
+        let seen = self.generation()?;
+        // Before the wait: two that read, and wait for each other to end that, would wait for ever.
+        self.close(false);
+        let mut opened = open::for_writing(&self.path, &options)?;
+        if opened.generation()? != seen {
+            self.source = Source::Closed { overtaken: true };
+            return Err(Error::Overtaken {
+                path: self.path.display().to_string(),
+            });
+        }
+        std::mem::swap(&mut self.source, &mut opened.source);
+        Ok(())
     }
 
     fn damaged(&self, why: String) -> Error {
@@ -346,6 +412,8 @@ fn write(txn: &redb::WriteTransaction, change: &Change) -> Result<(), Cause> {
         number += 1;
     }
     meta.insert(META_NEXT_ENTRY, number)?;
+    let changes = meta.get(META_CHANGES)?.map_or(0, |v| v.value());
+    meta.insert(META_CHANGES, changes + 1)?;
     let next = meta.get(META_NEXT_TXN)?.map_or(0, |v| v.value());
     meta.insert(META_NEXT_TXN, next.max(change.next))?;
     Ok(())

@@ -21,6 +21,9 @@ use crate::error::Error;
 /// A book is small; redb's own default of 1 GiB is for something else.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
+/// Whoever waits long must not ask so rarely that everybody who comes later gets in first.
+const LONGEST_PAUSE: Duration = Duration::from_millis(8);
+
 /// Tells the files of two threads apart.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
@@ -58,6 +61,11 @@ pub(super) fn to_read(path: &Path, options: &Options) -> Result<FileKeep, Error>
         Err(e) => Err(e),
     })?;
     FileKeep::new(path.to_owned(), source)
+}
+
+/// Opens like [`to_read`]; the first change opens it for writing.
+pub(super) fn to_draft(path: &Path, options: &Options) -> Result<FileKeep, Error> {
+    Ok(to_read(path, options)?.until_written(options))
 }
 
 /// Opens something that behaves like a file. `name` stands in errors.
@@ -149,6 +157,6 @@ fn patiently<T>(
         }
         thread::sleep(pause);
         waited += pause;
-        pause = (pause * 2).min(Duration::from_millis(50));
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }

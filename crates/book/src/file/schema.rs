@@ -15,6 +15,8 @@ pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("me
 pub(super) const META_SCHEMA: &str = "schema";
 pub(super) const META_NEXT_TXN: &str = "next_txn";
 pub(super) const META_NEXT_ENTRY: &str = "next_entry";
+/// How often the book was changed.
+pub(super) const META_CHANGES: &str = "changes";
 
 /// (namespace, instance, class, address).
 pub(super) type LeaseKey<'a> = (&'a str, &'a str, u8, &'a [u8]);

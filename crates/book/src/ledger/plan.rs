@@ -301,7 +301,18 @@ impl<K: Keep> Inner<K> {
                 }
             }
         }
-        change.packages = packages.iter().cloned().map(PackageNote::Note).collect();
+        for record in packages {
+            let has = self.keep.package(&record.cluster, &record.id)?;
+            let same = |has: PackageRecord| {
+                PackageRecord {
+                    at: record.at,
+                    ..has
+                } == *record
+            };
+            if !has.is_some_and(same) {
+                change.packages.push(PackageNote::Note(record.clone()));
+            }
+        }
         Ok((change, restored))
     }
 }

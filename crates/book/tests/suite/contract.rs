@@ -1,4 +1,5 @@
-//! The contract, over memory, over a file, and over a file that is closed and opened before every step.
+//! The contract, over memory, over a file, and over a file that is closed and opened before every step, for writing at
+//! once or as late as can be.
 
 mod drafts;
 mod life;
@@ -6,7 +7,7 @@ mod records;
 
 use std::path::PathBuf;
 
-use mooring_book::{FileStore, MemoryStore, Options, Store};
+use mooring_book::{Access, FileStore, LazyStore, MemoryStore, Options, Store};
 
 /// Where a test gets its store from.
 trait Shelf {
@@ -51,6 +52,32 @@ impl Shelf for File {
     }
 }
 
+/// A lazy store that is another one before every step: each step reads first, and is then opened for writing.
+struct Lazy {
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+    store: Option<LazyStore>,
+}
+
+impl Lazy {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self {
+            path: dir.path().join("book.redb"),
+            _dir: dir,
+            store: None,
+        }
+    }
+}
+
+impl Shelf for Lazy {
+    fn store(&mut self) -> &dyn Store {
+        self.store = None;
+        let lazy = LazyStore::at(self.path.clone(), Access::Write, Options::default());
+        self.store.insert(lazy)
+    }
+}
+
 macro_rules! contract {
     ($($group:ident: $($name:ident,)+;)+) => {
         mod memory {
@@ -61,6 +88,9 @@ macro_rules! contract {
         }
         mod file_reopened {
             $($(#[test] fn $name() { super::$group::$name(&mut super::File::new(true)); })+)+
+        }
+        mod lazy_reopened {
+            $($(#[test] fn $name() { super::$group::$name(&mut super::Lazy::new()); })+)+
         }
     };
 }

@@ -12,5 +12,6 @@ mod contract;
 mod crash;
 mod disk;
 mod files;
+mod lazy;
 mod made;
 mod processes;

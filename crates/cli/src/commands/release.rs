@@ -6,14 +6,14 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use mooring_api::{Code, Finding, Span};
+use mooring_api::{Code, Finding, Span, Time};
 use mooring_book::{Filter, Store as _};
 use mooring_ipam::{InstanceKey, Lease, State};
 
 use super::who_has::{describe, table};
 use crate::args::ReleaseArgs;
 use crate::output::{Output, count, rfc3339};
-use crate::world::{Access, Exit, World};
+use crate::world::{Access, Book, Exit, World};
 
 /// Long enough for two writes to the same file, short enough to forget.
 const TTL: Span = Span(60);
@@ -28,29 +28,19 @@ pub(crate) fn run(args: &ReleaseArgs, world: &World, output: &mut Output) -> any
         ));
         return Ok(Exit::Done);
     }
-    let filter = Filter {
-        instance: args.network.as_deref().map(super::claim::instance),
-        addr: args.address,
-        ..Filter::default()
+    let cool_downs = cool_downs(mgmt.as_deref())?;
+    let leases = match book.settle(|book| release(book, args, &cool_downs, world.now))? {
+        Ok(leases) => leases,
+        Err(finding) => {
+            output.findings(&[*finding]);
+            output.say("nothing was released");
+            return Ok(Exit::Wrong);
+        }
     };
-    let mut leases = book.leases(&filter)?;
-    leases.retain(|lease| is_meant(lease, args.address, args.holder.as_deref()));
     if leases.is_empty() {
         output.say("nobody has it: nothing to release");
         return Ok(Exit::Done);
     }
-    if let Some(finding) = refusal(&leases, args) {
-        output.findings(&[finding]);
-        output.say("nothing was released");
-        return Ok(Exit::Wrong);
-    }
-    let cool_downs = cool_downs(mgmt.as_deref())?;
-    let mut txn = book.begin(world.now)?;
-    for lease in &leases {
-        txn.release(&lease.instance, &lease.thing, cool_downs.of(lease))?;
-    }
-    let id = txn.reserve(TTL)?;
-    book.commit(id, world.now)?;
     let packages = book.packages()?;
     let shown: Vec<_> = leases
         .iter()
@@ -71,6 +61,33 @@ pub(crate) fn run(args: &ReleaseArgs, world: &World, output: &mut Output) -> any
         );
     }
     Ok(Exit::Done)
+}
+
+/// Releases what is meant, and says what that was.
+fn release(
+    book: &Book,
+    args: &ReleaseArgs,
+    cool_downs: &CoolDowns,
+    now: Time,
+) -> Result<Result<Vec<Lease>, Box<Finding>>, mooring_book::Error> {
+    let mut leases = book.leases(&Filter {
+        instance: args.network.as_deref().map(super::claim::instance),
+        addr: args.address,
+        ..Filter::default()
+    })?;
+    leases.retain(|lease| is_meant(lease, args.address, args.holder.as_deref()));
+    if let Some(finding) = refusal(&leases, args) {
+        return Ok(Err(Box::new(finding)));
+    }
+    let mut txn = book.begin(now)?;
+    for lease in &leases {
+        txn.release(&lease.instance, &lease.thing, cool_downs.of(lease))?;
+    }
+    if !txn.is_unchanged() {
+        let id = txn.reserve(TTL)?;
+        book.commit(id, now)?;
+    }
+    Ok(Ok(leases))
 }
 
 /// A lease that exactly covers the address, or that the named holder took by hand; cooling ones are released already.

@@ -144,7 +144,10 @@ pub(super) fn the_audit_trail_tells_the_story(shelf: &mut dyn Shelf) {
     reserve(shelf.store(), later(4), |txn| {
         win(txn, "10.0.0.1", &holder(4));
     });
-    drop(shelf.store().begin(later(4 + TTL.0)).unwrap());
+    // Something durable: a store that only read so far keeps the end of a reservation to itself until then.
+    reserve(shelf.store(), later(4 + TTL.0), |txn| {
+        win(txn, "10.0.0.3", &holder(5));
+    });
     let of_it = AuditFilter {
         addr: Some("10.0.0.1".parse().unwrap()),
         ..AuditFilter::default()
