@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-use mooring_book::{AuditFilter, FileStore, Filter, Options, Store as _};
 use mooring_testkit::hash_tree;
 
 use crate::{example, moor};
@@ -42,20 +41,6 @@ fn refused(dir: &Path, code: &str, place: &str) -> String {
     said
 }
 
-/// What stands in the book, history included. `None` where there is none.
-fn told(dir: &Path) -> Option<String> {
-    let path = dir.join("mgmt/.moor/book.redb");
-    if !path.exists() {
-        assert!(!path.parent().unwrap().exists(), "an empty .moor is left");
-        return None;
-    }
-    let book = FileStore::open_to_read(&path, &Options::default()).unwrap();
-    let leases = book.leases(&Filter::default()).unwrap();
-    let trail = book.audit(&AuditFilter::default(), usize::MAX).unwrap();
-    let (packages, pending) = (book.packages().unwrap(), book.pending().unwrap());
-    Some(format!("{leases:?} {packages:?} {pending:?} {trail:?}"))
-}
-
 /// Spoils a fleet, renders, and expects every byte as before, the book's among them: with a book, and without one.
 fn untouched(code: &str, place: &str, spoil: impl Fn(&Path)) {
     for with_book in [false, true] {
@@ -64,20 +49,6 @@ fn untouched(code: &str, place: &str, spoil: impl Fn(&Path)) {
         let before = hash_tree(dir.path());
         refused(dir.path(), code, place);
         assert_eq!(hash_tree(dir.path()), before, "with a book: {with_book}");
-    }
-}
-
-/// The same for a refusal that only the open book can give: redb marks a file that it opens, so the book is compared by
-/// what it says.
-fn nothing_told(code: &str, place: &str, spoil: impl Fn(&Path)) {
-    for with_book in [false, true] {
-        let dir = fleet(with_book);
-        spoil(dir.path());
-        let (files, book) = (hash_tree(&dir.path().join("edge-gnb")), told(dir.path()));
-        assert_eq!(book.is_some(), with_book);
-        refused(dir.path(), code, place);
-        assert_eq!(hash_tree(&dir.path().join("edge-gnb")), files);
-        assert_eq!(told(dir.path()), book);
     }
 }
 
@@ -94,8 +65,13 @@ fn replace(path: &Path, from: &str, to: &str) {
 
 #[test]
 fn a_file_that_is_too_large_is_refused_without_being_read() {
-    for place in ["edge-gnb/huge.yaml", "mgmt/huge.yaml"] {
-        let dir = fleet(false);
+    for (place, with_book) in [
+        ("edge-gnb/huge.yaml", false),
+        ("edge-gnb/huge.yaml", true),
+        ("mgmt/huge.yaml", false),
+        ("mgmt/huge.yaml", true),
+    ] {
+        let dir = fleet(with_book);
         let before = hash_tree(dir.path());
         let path = dir.path().join(place);
         // A terabyte with nothing in it: whoever reads it does not come back.
@@ -108,7 +84,7 @@ fn a_file_that_is_too_large_is_refused_without_being_read() {
 
 #[test]
 fn a_hundred_megabytes_of_yaml_are_refused() {
-    let dir = fleet(false);
+    let dir = fleet(true);
     let before = hash_tree(dir.path());
     let path = dir.path().join("edge-gnb/notes.yaml");
     fs::write(&path, "- a line of text\n".repeat(100 << 20 >> 4)).unwrap();
@@ -162,7 +138,7 @@ fn a_directory_that_is_read_only_for_everybody_is_refused_before_the_book_is_tol
         let package = dir.join("edge-gnb");
         fs::set_permissions(&package, fs::Permissions::from_mode(mode)).unwrap();
     };
-    nothing_told("FileUnwritable", "cannot write edge-gnb", |dir| {
+    untouched("FileUnwritable", "cannot write edge-gnb", |dir| {
         writable(dir, 0o555);
     });
     // And the same package renders once it may.
@@ -176,7 +152,7 @@ fn a_directory_that_is_read_only_for_everybody_is_refused_before_the_book_is_tol
 #[test]
 fn an_exhausted_pool_takes_nothing_of_what_could_be_taken() {
     // n2 and n3 in one network with one address: the first could be served, the second not.
-    nothing_told("PoolExhausted", "edge-gnb/interfaces.yaml:", |dir| {
+    untouched("PoolExhausted", "edge-gnb/interfaces.yaml:", |dir| {
         replace(
             &dir.join("mgmt/pools.yaml"),
             "10.1.2.20-10.1.2.199",
@@ -189,26 +165,122 @@ fn an_exhausted_pool_takes_nothing_of_what_could_be_taken() {
 
 #[test]
 fn a_refused_render_into_another_directory_leaves_no_directory() {
-    let dir = fleet(false);
-    replace(&dir.path().join("edge-gnb/interfaces.yaml"), "ens4", "ens9");
-    let before = hash_tree(dir.path());
-    moor(dir.path())
-        .args(EDGE)
-        .args(["--out", "deployed/edge-cluster-1/gnb"])
-        .assert()
-        .code(1)
-        .stdout_eq("");
-    assert_eq!(hash_tree(dir.path()), before);
+    for with_book in [false, true] {
+        let dir = fleet(with_book);
+        replace(&dir.path().join("edge-gnb/interfaces.yaml"), "ens4", "ens9");
+        let before = hash_tree(dir.path());
+        moor(dir.path())
+            .args(EDGE)
+            .args(["--out", "deployed/edge-cluster-1/gnb"])
+            .assert()
+            .code(1)
+            .stdout_eq("");
+        assert_eq!(hash_tree(dir.path()), before);
+    }
+}
+
+/// Runs something with a book in place, and expects this exit code and every byte as before.
+fn leaves_everything(dir: &Path, args: &[&str], stdin: &str, code: i32) -> String {
+    let before = hash_tree(dir);
+    let run = moor(dir).args(args).stdin(stdin.to_owned()).assert();
+    let run = run.code(code);
+    assert_eq!(hash_tree(dir), before, "after {args:?}");
+    String::from_utf8(run.get_output().stderr.clone()).unwrap()
 }
 
 #[test]
 fn a_function_that_is_refused_makes_no_book() {
-    let dir = example("fleet");
-    let before = hash_tree(dir.path());
-    moor(dir.path())
-        .args(["fn", "ipam-fn"])
-        .stdin("kind: ResourceList\nitems:\n- kind: Interface\n  metadata: {}\n")
+    let broken = "kind: ResourceList\nitems:\n- kind: Interface\n  metadata: {}\n";
+    leaves_everything(example("fleet").path(), &["fn", "ipam-fn"], broken, 1);
+}
+
+/// A package with three interfaces, and a pool with two addresses: the first could be served, the last not.
+const EXHAUSTED: &str = "\
+apiVersion: config.kubernetes.io/v1
+kind: ResourceList
+items:
+- apiVersion: kpt.dev/v1
+  kind: Kptfile
+  metadata: {name: tight}
+- apiVersion: infra.nephio.org/v1alpha1
+  kind: WorkloadCluster
+  metadata: {name: edge-cluster-1}
+  spec: {clusterName: edge-cluster-1, cnis: [macvlan], masterInterface: ens3}
+- apiVersion: req.nephio.org/v1alpha1
+  kind: Interface
+  metadata: {name: n2, namespace: ran}
+  spec: {networkInstance: {name: tight}, cniType: macvlan}
+- apiVersion: req.nephio.org/v1alpha1
+  kind: Interface
+  metadata: {name: n3, namespace: ran}
+  spec: {networkInstance: {name: tight}, cniType: macvlan}
+- apiVersion: req.nephio.org/v1alpha1
+  kind: Interface
+  metadata: {name: n4, namespace: ran}
+  spec: {networkInstance: {name: tight}, cniType: macvlan}
+- apiVersion: ipam.resource.nephio.org/v1alpha1
+  kind: IPPrefix
+  metadata: {name: pool}
+  spec: {prefix: 10.9.9.8/30, networkInstance: {name: tight}}
+";
+
+#[test]
+fn a_function_that_is_refused_leaves_every_byte_of_a_book() {
+    let dir = fleet(true);
+    let book = ["--book", "mgmt/.moor/book.redb"];
+    let list = moor(dir.path())
+        .args(["fn", "interface-fn"])
+        .stdin(EXHAUSTED)
         .assert()
-        .code(1);
-    assert_eq!(hash_tree(dir.path()), before);
+        .code(0);
+    let list = String::from_utf8(list.get_output().stdout.clone()).unwrap();
+    let ipam = ["fn", "ipam-fn", book[0], book[1]];
+    let said = leaves_everything(dir.path(), &ipam, &list, 1);
+    assert!(said.contains("error[PoolExhausted]"), "{said}");
+}
+
+#[test]
+fn commands_that_are_refused_or_have_nothing_to_do_leave_every_byte_of_a_book() {
+    let dir = fleet(true);
+    let claim = |name, network| ["claim", name, "--network", network, "--mgmt", "mgmt"];
+    let taken = claim("leaf-1", "vpc-control");
+    moor(dir.path()).args(taken).assert().code(0);
+    let render = ["render", "gnb", "--mgmt", "mgmt", "--cluster", "my-ran"];
+    let fixed = ["--address", "10.1.2.20"];
+    let cases: [(&[&str], i32, &str); 9] = [
+        (&claim("leaf-1", "n9"), 1, "error[UnknownNetworkInstance]"),
+        (
+            &[&claim("leaf-2", "vpc-control")[..], &fixed].concat(),
+            1,
+            "error[",
+        ),
+        (
+            &["release", "192.168.100.50", "--mgmt", "mgmt"],
+            1,
+            "error[AddressHeld]",
+        ),
+        (
+            &["release", "10.9.9.9", "--mgmt", "mgmt"],
+            0,
+            "nobody has it",
+        ),
+        (&taken, 0, "has it already"),
+        (&render, 0, ""),
+        (&[&render[..], &["--check"]].concat(), 0, ""),
+        (
+            &["book", "rebuild", "gnb", "--mgmt", "mgmt"],
+            0,
+            "is complete\n",
+        ),
+        (&["book", "audit", "--mgmt", "mgmt"], 0, ""),
+    ];
+    for (args, code, expected) in cases {
+        let said = leaves_everything(dir.path(), args, "", code);
+        assert!(said.contains(expected), "{args:?}: {said}");
+    }
+    // And the book can still be told something.
+    let before = hash_tree(dir.path());
+    let other = claim("leaf-3", "vpc-control");
+    moor(dir.path()).args(other).assert().code(0);
+    assert_ne!(hash_tree(dir.path()), before);
 }
