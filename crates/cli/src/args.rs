@@ -7,6 +7,7 @@
 
 mod book;
 mod package;
+mod verify;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -15,6 +16,7 @@ pub(crate) use book::{
 };
 pub(crate) use book::{RebuildArgs, ReleaseArgs, WhoHasArgs};
 pub(crate) use package::{DemoArgs, DialectArg, FunctionArgs, RenderArgs};
+pub(crate) use verify::{VerifyArgs, VerifyFormat};
 
 /// Gives Kubernetes workloads secondary network interfaces that never move.
 #[derive(Debug, Parser)]
@@ -49,6 +51,7 @@ pub(crate) enum Command {
         after_help = "Example:\n  moor book rebuild --check deployed/"
     )]
     Book(BookCommand),
+    Verify(VerifyArgs),
     Explain(ExplainArgs),
     Completions(CompletionsArgs),
     /// Print the reference of every command as Markdown

@@ -13,4 +13,5 @@ pub(crate) mod pool;
 pub(crate) mod reference;
 pub(crate) mod release;
 pub(crate) mod render;
+pub(crate) mod verify;
 pub(crate) mod who_has;

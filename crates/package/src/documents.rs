@@ -213,7 +213,7 @@ fn is_injection_point(value: &Value) -> bool {
     annotations.is_some_and(|a| a.get(annotation::CONFIG_INJECTION).is_some())
 }
 
-fn position(file: &File, document: usize, field: &str) -> Option<(u32, u32)> {
+pub(crate) fn position(file: &File, document: usize, field: &str) -> Option<(u32, u32)> {
     let path: FieldPath = field.parse().ok()?;
     let at = file.documents().get(document)?.locate(&path)?;
     Some((at.line, at.column))

@@ -22,6 +22,7 @@ mod report;
 mod site;
 mod steps;
 mod summary;
+mod survey;
 mod trees;
 mod unit;
 mod vlan;
@@ -35,6 +36,7 @@ pub use function::{Answer, function};
 pub use read::{rebuild, verify};
 pub use render::render;
 pub use report::{Changed, Dialect, FileChange, InterfaceReport, PackageReport, Report, Request};
+pub use survey::{ClusterSeen, From, Source, Survey, Verified};
 
 /// What can go wrong beside findings.
 #[derive(Debug, thiserror::Error)]
@@ -79,17 +81,4 @@ pub fn management(dir: &Path) -> Result<Management, Error> {
         clusters,
         findings: site.findings,
     })
-}
-
-/// What [`verify`] saw.
-#[derive(Clone, Debug, Default)]
-pub struct Verified {
-    /// How many addresses it saw.
-    pub addresses: usize,
-    /// In how many clusters.
-    pub clusters: usize,
-    /// In how many packages.
-    pub packages: usize,
-    /// What is wrong.
-    pub findings: Vec<Finding>,
 }

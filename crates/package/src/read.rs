@@ -1,6 +1,7 @@
-//! Reading rendered packages back: to prove that no address is used twice, and to rebuild a lost book.
+//! Reading rendered packages back: to prove that no address is used twice ([`survey`](crate::survey)), and to
+//! rebuild a lost book.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mooring_api::{Code, Finding, Time, annotation};
 use mooring_blueprint::cluster::Cluster;
@@ -9,16 +10,16 @@ use mooring_blueprint::{Context, Object, claim, inject, port};
 use mooring_book::{Filter, Store};
 use mooring_ipam::{Lease, Pools, State};
 use mooring_krm::layout;
-use mooring_verify::{Input, Origin};
 
+use crate::Error;
 use crate::decide::{Decided, record};
 use crate::disk::{RealDisk, read_tree};
 use crate::documents::Documents;
 use crate::render::package_report;
 use crate::report::Report;
 use crate::steps::Outcome;
+use crate::survey::{Source, Survey, Verified};
 use crate::unit::Unit;
-use crate::{Error, Verified};
 
 /// A rendered package, with the directory it was found in.
 struct Rendered {
@@ -69,45 +70,11 @@ fn packages(sources: &[PathBuf], findings: &mut Vec<Finding>) -> Vec<Rendered> {
     all
 }
 
-/// Reads rendered packages back and checks that no address is used twice.
-pub fn verify(sources: &[PathBuf]) -> Result<Verified, Error> {
-    let mut findings = Vec::new();
-    let packages = packages(sources, &mut findings);
-    let mut inputs = Vec::new();
-    for (nth, package) in packages.iter().enumerate() {
-        let cluster = cluster(&package.unit).map(|c| c.name).unwrap_or_default();
-        for object in &package.unit.bundle.objects {
-            inputs.push(Input {
-                origin: Origin {
-                    cluster: cluster.clone(),
-                    package: package.unit.bundle.marks.name.clone(),
-                    file: nth.to_string(),
-                    object: object.reference(),
-                },
-                scope: None,
-                value: &object.value,
-            });
-        }
-    }
-    let report = mooring_verify::verify(inputs);
-    for found in report.found {
-        let package = found
-            .origin
-            .file
-            .parse::<usize>()
-            .ok()
-            .and_then(|n| packages.get(n));
-        findings.push(match package {
-            Some(package) => package.unit.locate(found.finding),
-            None => found.finding,
-        });
-    }
-    Ok(Verified {
-        addresses: report.summary.addresses,
-        clusters: report.summary.clusters,
-        packages: packages.len(),
-        findings,
-    })
+/// Reads rendered packages back and checks that no address is used twice. Where the management directory
+/// is at hand, isolated instances are told apart.
+pub fn verify(sources: &[PathBuf], mgmt: Option<&Path>) -> Verified {
+    let sources: Vec<Source> = sources.iter().map(Source::path).collect();
+    Survey::read(&sources, mgmt).verify()
 }
 
 fn cluster(unit: &Unit) -> Option<Cluster> {

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &DemoArgs, world: &World, output: &mut Output) -> anyhow
     let broken = shown.findings.iter().any(Finding::is_error);
     if !broken {
         let clusters: Vec<PathBuf> = clusters().map(|name| out.join(name)).collect();
-        let verified = mooring_package::verify(&clusters)?;
+        let verified = mooring_package::verify(&clusters, Some(&out.join(".inputs/mgmt")));
         shown.verified = Some(Counts {
             addresses: verified.addresses,
             clusters: verified.clusters,

@@ -29,6 +29,7 @@ Commands:
   release      Give an address back
   who-has      Say who holds an address
   book         The address book itself: rebuild it, read its history
+  verify       Prove that clusters do not collide: no address twice, every network reachable
   explain      Explain a finding: what happened, why it matters, what to do
   completions  Print a completion script for your shell
   help         Print this message or the help of the given subcommand(s)
@@ -73,6 +74,9 @@ fn a_wrong_command_line_is_exit_code_2_and_says_nothing_on_stdout() {
         &["book", "rebuild"],
         &["book", "rebuild", "nowhere"],
         &["explain", "NoSuchCode"],
+        &["verify"],
+        &["verify", "nowhere"],
+        &["verify", "ran=nowhere"],
     ] {
         let assert = moor(dir.path())
             .args(arguments)

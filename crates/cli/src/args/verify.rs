@@ -1,0 +1,49 @@
+//! Raw arguments of the commands that prove: `verify`, `trace`.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::MgmtArg;
+
+/// Prove that clusters do not collide: no address twice, every network reachable
+///
+/// Reads rendered packages, plain manifests and CNI configuration files of any number of clusters and judges them together.
+/// The cluster of a package is its WorkloadCluster; plain manifests take the WorkloadCluster among them, else the first
+/// directory below PATH, else the directory's name; a single file takes its own name. CLUSTER=PATH says it yourself.
+/// Nothing is written.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    moor verify deployed --mgmt mgmt\n  \
+    moor verify ran=manifests/a core=manifests/b --strict\n  \
+    kubectl get net-attach-def,deployments,statefulsets,pods -A -o yaml | moor verify edge=- deployed\n  \
+    moor verify deployed -o sarif > moor.sarif")]
+pub(crate) struct VerifyArgs {
+    /// A directory of packages or manifests, a file, or - for stdin; CLUSTER=PATH names the cluster
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) sources: Vec<String>,
+    #[command(flatten)]
+    pub(crate) mgmt: MgmtArg,
+    /// Also compare with what this address book keeps for holders outside of packages
+    #[arg(long, value_name = "FILE")]
+    pub(crate) book: Option<PathBuf>,
+    /// Exit code 1 for warnings too, and where there was no address to check
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// How to print the data on stdout
+    #[arg(short = 'o', long = "output", value_enum, default_value_t = VerifyFormat::Table, value_name = "FORMAT")]
+    pub(crate) format: VerifyFormat,
+}
+
+/// A form of what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerifyFormat {
+    /// A line per cluster, for people
+    Table,
+    /// YAML, for files
+    Yaml,
+    /// JSON, for programs
+    Json,
+    /// SARIF 2.1.0, for code review tools
+    Sarif,
+}
