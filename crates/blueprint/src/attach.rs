@@ -5,6 +5,8 @@
 //! What we added is remembered in an annotation of the workload itself (not of its template: that would
 //! restart pods), so that it can be taken out again.
 
+use std::collections::BTreeMap;
+
 use mooring_api::{Code, Finding, ObjectRef, annotation};
 use mooring_attach::networks::{self, Key, Selection};
 use mooring_attach::rollout::{self, Pods, Strategy};
@@ -212,14 +214,16 @@ impl Edit<'_> {
     /// A NAD that carries its address can be attached once.
     fn twice(&self, text: Option<&str>, runs_in: &str, wanted: &[Entry]) -> Option<Finding> {
         let networks = networks::parse(text?).ok()?;
-        let count = |wanted: &Selection| {
-            let namespace = |n: Option<&str>| n.unwrap_or(runs_in).to_owned();
-            let ours = namespace(wanted.namespace.as_deref());
-            let same =
-                |e: &&networks::Entry| e.name() == wanted.name && namespace(e.namespace()) == ours;
-            networks.entries.iter().filter(same).count()
+        let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for entry in &networks.entries {
+            let namespace = entry.namespace().unwrap_or(runs_in);
+            *counts.entry((entry.name(), namespace)).or_default() += 1;
+        }
+        let is_double = |e: &&Entry| {
+            let namespace = e.selection.namespace.as_deref().unwrap_or(runs_in);
+            e.fixed && counts.get(&(e.selection.name.as_str(), namespace)) > Some(&1)
         };
-        let double = wanted.iter().find(|e| e.fixed && count(&e.selection) > 1)?;
+        let double = wanted.iter().find(is_double)?;
         let below = format!("metadata.annotations[{}]", annotation::NETWORKS);
         let name = &double.selection.name;
         Some(
