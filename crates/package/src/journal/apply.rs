@@ -9,7 +9,7 @@
 //! written again. Then everything is synced at once.
 //!
 //! Easy to get wrong: a rename frees an inode, and ext4 looks past every inode freed lately when it makes
-//! a file. So all files are made before the first rename; in turns, 10,000 files take ten times as long.
+//! a file. So all files are made before the first rename.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -73,7 +73,7 @@ pub(super) fn apply(
         }
     }
     if renames.len() > FEW {
-        // ext4 writes a file out when it is renamed over another, each alone; together that is far quicker.
+        // ext4 writes a file out when it is renamed over another, each alone.
         // On a disk that cannot do this at once, nothing is lost by not doing it.
         touched.sync_whole(disk)?;
     }
