@@ -16,7 +16,7 @@ pub(crate) use book::{
 };
 pub(crate) use book::{RebuildArgs, ReleaseArgs, WhoHasArgs};
 pub(crate) use package::{DemoArgs, DialectArg, FunctionArgs, RenderArgs};
-pub(crate) use verify::{VerifyArgs, VerifyFormat};
+pub(crate) use verify::{TraceArgs, VerifyArgs, VerifyFormat};
 
 /// Gives Kubernetes workloads secondary network interfaces that never move.
 #[derive(Debug, Parser)]
@@ -52,6 +52,7 @@ pub(crate) enum Command {
     )]
     Book(BookCommand),
     Verify(VerifyArgs),
+    Trace(TraceArgs),
     Explain(ExplainArgs),
     Completions(CompletionsArgs),
     /// Print the reference of every command as Markdown

@@ -13,5 +13,6 @@ pub(crate) mod pool;
 pub(crate) mod reference;
 pub(crate) mod release;
 pub(crate) mod render;
+pub(crate) mod trace;
 pub(crate) mod verify;
 pub(crate) mod who_has;

@@ -68,6 +68,7 @@ fn run(command: Command, world: &World, output: &mut Output) -> anyhow::Result<E
         Command::Book(BookCommand::Rebuild(args)) => commands::book::rebuild(&args, world, output),
         Command::Book(BookCommand::Audit(args)) => commands::book::audit(&args, world, output),
         Command::Verify(args) => commands::verify::run(&args, world, output),
+        Command::Trace(args) => commands::trace::run(&args, world, output),
         Command::Explain(args) => commands::explain::run(&args, output),
         Command::Completions(args) => commands::completions::run(&args, output),
         Command::Reference => commands::reference::run(output),

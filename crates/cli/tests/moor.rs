@@ -23,6 +23,8 @@ mod hostile;
 mod processes;
 #[path = "moor/render.rs"]
 mod render;
+#[path = "moor/trace.rs"]
+mod trace;
 #[path = "moor/verify.rs"]
 mod verify;
 

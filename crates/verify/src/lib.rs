@@ -12,6 +12,8 @@
 //!                                                └─ conf       files of the runtime
 //! ```
 //!
+//! Beside the rules stands the packet story ([`trace`]), told from the same objects.
+//!
 //! Called by `moor verify`, the fleet and the dashboard with everything that is, or will be, deployed:
 //! every package of every cluster. Called with many thousands of objects, so every rule sorts once and
 //! walks once, and says one thing per object and not one per pair.
@@ -35,6 +37,7 @@ mod rollout;
 mod subnet;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 mod twice;
 mod upf;
 mod vlan;

@@ -87,7 +87,7 @@ fn is_same(a: &Network<'_>, b: &Network<'_>) -> bool {
 }
 
 /// What the frames go out on, and with which tag.
-fn wire(nad: &Nad<'_>, resource: Option<&str>) -> Option<(String, u64)> {
+pub(crate) fn wire(nad: &Nad<'_>, resource: Option<&str>) -> Option<(String, u64)> {
     let main = nad.main()?;
     match nad.plugin() {
         "macvlan" | "ipvlan" => {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::MgmtArg;
+use super::{FormatArg, MgmtArg};
 
 /// Prove that clusters do not collide: no address twice, every network reachable
 ///
@@ -46,4 +46,27 @@ pub(crate) enum VerifyFormat {
     Json,
     /// SARIF 2.1.0, for code review tools
     Sarif,
+}
+/// Tell how a packet gets from one pod to another, or why it does not
+///
+/// Looks at the secondary interfaces only: which of them share a network, which route and gateway the packet takes, and whether
+/// the answer finds its way back. Exit code 1 where it does not. Nothing is sent; the objects are enough.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    moor trace my-ran/gnb my-core/amf deployed\n  \
+    moor trace Deployment/upf my-core/core-smf/smf deployed --mgmt mgmt -o json")]
+pub(crate) struct TraceArgs {
+    /// Who sends: [CLUSTER/][NAMESPACE/][KIND/]NAME
+    #[arg(value_name = "POD")]
+    pub(crate) from: String,
+    /// Who is meant, in the same form
+    #[arg(value_name = "POD")]
+    pub(crate) to: String,
+    /// Where the objects are, as for `moor verify`
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) sources: Vec<String>,
+    #[command(flatten)]
+    pub(crate) mgmt: MgmtArg,
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
 }

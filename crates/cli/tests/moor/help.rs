@@ -30,6 +30,7 @@ Commands:
   who-has      Say who holds an address
   book         The address book itself: rebuild it, read its history
   verify       Prove that clusters do not collide: no address twice, every network reachable
+  trace        Tell how a packet gets from one pod to another, or why it does not
   explain      Explain a finding: what happened, why it matters, what to do
   completions  Print a completion script for your shell
   help         Print this message or the help of the given subcommand(s)
@@ -77,6 +78,8 @@ fn a_wrong_command_line_is_exit_code_2_and_says_nothing_on_stdout() {
         &["verify"],
         &["verify", "nowhere"],
         &["verify", "ran=nowhere"],
+        &["trace", "a", "b"],
+        &["trace", "a", "b", "nowhere"],
     ] {
         let assert = moor(dir.path())
             .args(arguments)
