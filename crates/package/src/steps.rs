@@ -140,6 +140,9 @@ pub(crate) struct Outcome {
 const ROUNDS: usize = 8;
 
 /// Runs the steps until nothing changes. Stops at the first round with an error.
+///
+/// In their own order each step finds made what it needs, and one round is all there is; every folder
+/// case holds that against a second run. Another order, which a pipeline may ask for, takes rounds.
 pub(crate) fn run<E>(
     steps: &[Step],
     bundle: &mut Bundle,
@@ -148,11 +151,13 @@ pub(crate) fn run<E>(
     findings: &mut Vec<Finding>,
 ) -> Result<Outcome, E> {
     let mut outcome = Outcome::default();
+    let settles_at_once = steps.is_sorted();
     for _ in 0..ROUNDS {
-        let before = bundle.clone();
+        let before = (!settles_at_once).then(|| bundle.clone());
         let mut said = Vec::new();
         outcome = round(steps, bundle, ctx, ask, &mut said)?;
-        let stop = said.iter().any(Finding::is_error) || *bundle == before;
+        let settled = before.is_none_or(|before| *bundle == before);
+        let stop = settled || said.iter().any(Finding::is_error);
         for finding in said {
             if !findings.contains(&finding) {
                 findings.push(finding);
