@@ -15,6 +15,8 @@ mod book;
 mod demo;
 #[path = "moor/function.rs"]
 mod function;
+#[path = "moor/guides.rs"]
+mod guides;
 #[path = "moor/help.rs"]
 mod help;
 #[path = "moor/hostile.rs"]

@@ -115,9 +115,11 @@ fn clusters(verified: &Verified) -> Table {
 /// How much was looked at.
 fn seen(verified: &Verified) -> String {
     let addresses = count(verified.addresses, "address");
-    let carried = match verified.ranges {
-        0 => addresses,
-        ranges => format!("{addresses} and {}", count(ranges, "range")),
+    let ranges = count(verified.ranges, "range");
+    let carried = match (verified.addresses, verified.ranges) {
+        (_, 0) => addresses,
+        (0, _) => ranges,
+        _ => format!("{addresses} and {ranges}"),
     };
     let whole = if verified.packages > 0 {
         count(verified.packages, "package")
