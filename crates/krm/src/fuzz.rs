@@ -22,6 +22,10 @@ pub fn fuzz_yaml(data: &[u8]) {
         if let Some(key) = value.as_object().and_then(|map| map.keys().next()) {
             let _ = file.apply(&[Change::Edit(i, Edit::remove(FieldPath::root().key(key)))]);
         }
+        if value.as_array().is_some_and(|items| !items.is_empty()) {
+            let path = FieldPath::root().index(0);
+            let _ = file.apply(&[Change::Edit(i, Edit::set(path, json!([null])))]);
+        }
         let _ = file.apply(&[
             Change::RemoveDocument(i),
             Change::AppendDocument(json!({"a": 1})),

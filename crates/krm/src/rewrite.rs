@@ -231,16 +231,22 @@ impl<'a, 's> Writer<'a, 's> {
         in_list: bool,
     ) -> bool {
         let behind = self.source.eol(node.end);
+        let keeps_anchor = node.anchor.is_some() && node.tag.is_none();
         let mut text = String::new();
         if stays_in_brackets(node, new) {
             text.push(' ');
             emit_flow(&mut text, new, self.json);
         } else {
             self.hand.slot(&mut text, new, Some(column), in_list);
+            if keeps_anchor && in_list && is_filled_collection(new) {
+                // Behind an anchor, `- &x - a` is no YAML and `- &x k: v` would name the key alone.
+                let compact = std::mem::take(&mut text);
+                self.hand.line(&mut text, column + 2);
+                text.push_str(compact.trim_start_matches(' '));
+            }
         }
         let split = text.find(['\r', '\n']).unwrap_or(text.len());
         let body = text.split_off(split);
-        let keeps_anchor = node.anchor.is_some() && node.tag.is_none() && body.is_empty();
         if let (Some(anchor), true) = (&node.anchor, keeps_anchor) {
             text.insert_str(0, &format!(" {}", &self.source.text[anchor.clone()]));
         }
@@ -288,6 +294,15 @@ impl<'a, 's> Writer<'a, 's> {
             };
             self.splices.delete(first - line_break..eol);
         }
+    }
+}
+
+/// Whether a value takes lines of its own where it is not written in brackets.
+fn is_filled_collection(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => false,
     }
 }
 

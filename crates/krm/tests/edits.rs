@@ -308,6 +308,58 @@ fn edits_touch_only_their_own_lines() {
 }
 
 #[test]
+fn a_collection_behind_an_anchor_in_a_list_begins_on_a_line_of_its_own() {
+    let two_keys = json!({"k": "v", "l": 1});
+    for (before, new, after) in [
+        // `- &x - a` cannot be read; `- &x k: v` can, and `*x` would then be `k`.
+        ("- &x t\n", json!(["a"]), "- &x\n  - a\n"),
+        ("- &x t\n", json!([null]), "- &x\n  - null\n"),
+        ("- &x t\n", json!([["a"], "b"]), "- &x\n  - - a\n  - b\n"),
+        ("- &x t\n", json!({"k": "v"}), "- &x\n  k: v\n"),
+        ("- &x t # c\n", two_keys, "- &x # c\n  k: v\n  l: 1\n"),
+        ("- &x t", json!(["a"]), "- &x\n  - a"),
+        ("- &x t\r\n", json!(["a"]), "- &x\r\n  - a\r\n"),
+        ("-\n  &x t\n", json!(["a"]), "- &x\n  - a\n"),
+        ("- &x |\n  t\n", json!(["a"]), "- &x\n  - a\n"),
+        ("- &x\n", json!(["a"]), "- &x\n  - a\n"),
+        // What needs no line of its own gets none.
+        ("- &x t\n", json!([]), "- &x []\n"),
+        ("- &x t\n", json!("a\nb\n"), "- &x |\n  a\n  b\n"),
+        ("- &x [t]\n", json!(["a"]), "- &x [a]\n"),
+        ("- !!str t\n", json!(["a"]), "- - a\n"),
+        ("- !!str &x t\n", json!(["a"]), "- - a\n"),
+    ] {
+        assert_eq!(edited(before, &[set("[0]", new)]), after, "{before:?}");
+    }
+    assert_eq!(
+        edited("- - &x t\n  - *x\n", &[set("[0][0]", json!(["a"]))]),
+        "- - &x\n    - a\n  - t\n"
+    );
+}
+
+#[test]
+fn an_alias_follows_its_anchor_to_a_collection() {
+    for new in [json!(["a"]), json!({"k": "v"}), json!([["a"], {"k": []}])] {
+        let edits = [set("[0]", new.clone()), set("[1]", new)];
+        let after = edited("- &x t\n- *x\n- 1\n", &edits);
+        assert!(after.starts_with("- &x\n  "), "{after}");
+        assert!(after.ends_with("\n- *x\n- 1\n"), "{after}");
+    }
+    // Only one of them changes: the other keeps its value, not its alias.
+    assert_eq!(
+        edited("- &x t\n- *x\n", &[set("[0]", json!({"k": "v"}))]),
+        "- &x\n  k: v\n- t\n"
+    );
+    assert_eq!(
+        edited(
+            "a: &x t\nb: *x\n",
+            &[set("a", json!(["a"])), set("b", json!(["a"]))]
+        ),
+        "a: &x\n- a\nb: *x\n"
+    );
+}
+
+#[test]
 fn documents_come_and_go() {
     let file = File::parse(b"# head\na: 1\n--- # two\nb: 2\n---\nc: 3").unwrap();
     let apply = |changes: &[Change]| file.apply(changes).unwrap();

@@ -12,11 +12,15 @@
 
 use std::cell::Cell;
 use std::fmt::Write as _;
+use std::process::Command;
 
 use mooring_krm::{File, diff, emit};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
 use serde_json::{Map, Value, json};
+
+const SOAK_CASES: u32 = 20_000;
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -111,12 +115,46 @@ fn read(text: &str) -> Value {
     file.documents()[0].value().clone()
 }
 
+/// Draws the same cases in every ordinary run, so that a failure belongs to the change at hand.
+/// `PROPTEST_RNG_SEED` and `PROPTEST_CASES` draw others and more; the soak run sets both.
 fn runner(cases: u32) -> TestRunner {
+    let asked = Config::default();
+    let set = |name: &str| std::env::var_os(name).is_some();
     TestRunner::new(Config {
-        cases,
+        cases: if set("PROPTEST_CASES") {
+            asked.cases
+        } else {
+            cases
+        },
+        rng_seed: if set("PROPTEST_RNG_SEED") {
+            asked.rng_seed
+        } else {
+            RngSeed::Fixed(1)
+        },
         failure_persistence: None,
-        ..Config::default()
+        ..asked
     })
+}
+
+#[test]
+#[ignore = "soak: every property over many cases of a seed never seen before"]
+fn every_property_holds_for_a_fresh_seed() {
+    let fresh = Config {
+        rng_seed: RngSeed::Random,
+        ..Config::default()
+    };
+    let seed = any::<u64>()
+        .new_tree(&mut TestRunner::new(fresh))
+        .unwrap()
+        .current();
+    println!("PROPTEST_RNG_SEED={seed} PROPTEST_CASES={SOAK_CASES}");
+    // Without `--include-ignored` the child leaves this very test out.
+    let status = Command::new(std::env::current_exe().unwrap())
+        .env("PROPTEST_RNG_SEED", seed.to_string())
+        .env("PROPTEST_CASES", SOAK_CASES.to_string())
+        .status()
+        .unwrap();
+    assert!(status.success(), "a property fails for seed {seed}");
 }
 
 #[test]
