@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use mooring_book::{
@@ -307,25 +308,26 @@ fn an_error_that_has_another_cause_is_not_tried_again() {
 #[test]
 fn two_that_read_and_want_to_write_do_not_wait_for_each_other_for_ever() {
     let place = Place::with_book();
-    let both = std::sync::Barrier::new(2);
-    let got = std::thread::scope(|scope| {
-        let runs = [11, 12].map(|n| {
-            let (place, both) = (&place, &both);
-            scope.spawn(move || {
-                let (lazy, mut first) = (place.lazy(), true);
-                let outcome = lazy.settle(|lazy| {
-                    take_first(lazy, n, || {
-                        if std::mem::take(&mut first) {
-                            both.wait();
-                        }
-                    })
-                });
-                let (id, got) = outcome.unwrap();
-                lazy.commit(id, NOW).unwrap();
-                got
+    let (to_one, from_two) = mpsc::channel();
+    let (to_two, from_one) = mpsc::channel();
+    let run = |n, to: mpsc::Sender<()>, from: mpsc::Receiver<()>| {
+        let (lazy, mut first) = (place.lazy(), true);
+        let outcome = lazy.settle(|lazy| {
+            take_first(lazy, n, || {
+                if std::mem::take(&mut first) {
+                    to.send(()).unwrap();
+                    from.recv().expect("the other has drafted too");
+                }
             })
         });
-        let mut got = runs.map(|run| run.join().unwrap());
+        let (id, got) = outcome.unwrap();
+        lazy.commit(id, NOW).unwrap();
+        got
+    };
+    let got = std::thread::scope(|scope| {
+        let run = &run;
+        let other = scope.spawn(move || run(11, to_one, from_one));
+        let mut got = [run(12, to_two, from_two), other.join().unwrap()];
         got.sort();
         got
     });
