@@ -38,17 +38,7 @@ impl Documents {
         let mut documents = Self::default();
         for (path, bytes) in files {
             match File::parse(bytes) {
-                Ok(file) => {
-                    let number = documents.files.len();
-                    let objects = file.documents().iter().enumerate();
-                    let objects = objects.filter(|(_, d)| is_object(d.value()));
-                    documents.places.extend(objects.map(|(i, _)| (number, i)));
-                    documents.files.push(Parsed {
-                        path: path.to_owned(),
-                        shown: shown(path),
-                        file,
-                    });
-                }
+                Ok(file) => documents.add(path.to_owned(), shown(path), file),
                 Err(error) => {
                     let (code, help) = match error.kind {
                         ParseErrorKind::TooLarge => (
@@ -71,6 +61,15 @@ impl Documents {
             }
         }
         documents
+    }
+
+    /// Adds a file that was parsed already.
+    pub(crate) fn add(&mut self, path: String, shown: String, file: File) {
+        let number = self.files.len();
+        let objects = file.documents().iter().enumerate();
+        let objects = objects.filter(|(_, d)| is_object(d.value()));
+        self.places.extend(objects.map(|(i, _)| (number, i)));
+        self.files.push(Parsed { path, shown, file });
     }
 
     /// The value of an object.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use mooring_api::{Code, Finding, annotation};
 use mooring_blueprint::Object;
 use mooring_book::Store;
-use mooring_krm::layout;
+use mooring_krm::{Document, File, kptfile, layout};
 use serde_json::Value;
 
 use crate::Error;
@@ -93,27 +93,17 @@ impl Trees {
             .collect();
         let parsed = crate::parallel::map(work, |(dir, mut paths)| {
             let mut findings = Vec::new();
-            let generated = self.generated(&dir, &paths);
-            let from_source = paths.len();
-            paths.extend(generated);
-            let bytes = paths.iter().enumerate().filter_map(|(i, path)| {
-                let tree = if i < from_source {
-                    &self.source
-                } else {
-                    self.out.as_ref()?
-                };
-                Some((path.as_str(), tree.files.get(path)?.as_slice()))
-            });
-            let shown = |path: &str| {
-                let own = self.source.files.contains_key(path);
-                let root = if own {
-                    &request.source
-                } else {
-                    request.out.as_ref().unwrap_or(&request.source)
-                };
-                root.join(path).display().to_string()
-            };
-            let documents = Documents::parse(bytes, shown, &mut findings);
+            let files = paths
+                .iter()
+                .filter_map(|path| Some((path.as_str(), self.source.files.get(path)?.as_slice())));
+            let shown = |root: &Path, path: &str| root.join(path).display().to_string();
+            let mut documents =
+                Documents::parse(files, |path| shown(&request.source, path), &mut findings);
+            let out = request.out.as_deref().unwrap_or(&request.source);
+            for (path, file) in self.generated(&dir, &paths) {
+                documents.add(path.clone(), shown(out, &path), file);
+                paths.push(path);
+            }
             documents.check(&mut findings);
             (Unit::new(dir, paths, documents), findings)
         });
@@ -126,7 +116,7 @@ impl Trees {
     }
 
     /// Files of an earlier run in OUT that hold nothing but generated objects.
-    fn generated(&self, dir: &str, source: &[String]) -> Vec<String> {
+    fn generated(&self, dir: &str, source: &[String]) -> Vec<(String, File)> {
         let Some(out) = &self.out else {
             return Vec::new();
         };
@@ -143,21 +133,18 @@ impl Trees {
                     && !source.contains(path)
                     && !path.ends_with("Kptfile")
             });
-        let ours = |path: &&String| {
-            mooring_krm::File::parse(&out.files[*path]).is_ok_and(|file| {
-                let mut objects = file.documents().iter().filter(|d| d.value().is_object());
-                let owned = |v: &Value| {
-                    Object {
-                        value: v.clone(),
-                        source: None,
-                    }
-                    .owner()
-                    .is_some()
-                };
-                objects.clone().next().is_some() && objects.all(|d| owned(d.value()))
-            })
+        let ours = |path: &String| {
+            let file = File::parse(&out.files[path]).ok()?;
+            let mut objects = file
+                .documents()
+                .iter()
+                .map(Document::value)
+                .filter(|v| v.is_object());
+            let owned = |v: &Value| kptfile::annotation(v, annotation::OWNED_BY).is_some();
+            let all = objects.clone().next().is_some() && objects.all(owned);
+            all.then(|| (path.clone(), file))
         };
-        inside.filter(ours).cloned().collect()
+        inside.filter_map(ours).collect()
     }
 
     /// The id that an earlier run minted into OUT.
@@ -167,7 +154,7 @@ impl Trees {
         } else {
             format!("{dir}/Kptfile")
         };
-        let file = mooring_krm::File::parse(self.out.as_ref()?.files.get(&path)?).ok()?;
+        let file = File::parse(self.out.as_ref()?.files.get(&path)?).ok()?;
         let value = file.documents().first()?.value().clone();
         Object {
             value,

@@ -344,10 +344,11 @@ fn node(path: &str) -> String {
     parts.join("/")
 }
 
-/// Whether a runtime would read this file. `own` is the name of the directory that the path begins in.
+/// Whether a runtime would read this file; hidden directories are nobody's. `own` is the name of the directory that the path begins in.
 fn is_cni(path: &str, own: &str) -> bool {
     let (dir, name) = path.rsplit_once('/').unwrap_or((own, path));
     let dir = dir.rsplit('/').next().unwrap_or(dir);
     let ending = name.rsplit_once('.').map(|(_, ending)| ending);
-    CNI_DIRS.contains(&dir) && matches!(ending, Some("conf" | "conflist" | "json"))
+    let hidden = path.split('/').any(|part| part.starts_with('.'));
+    !hidden && CNI_DIRS.contains(&dir) && matches!(ending, Some("conf" | "conflist" | "json"))
 }

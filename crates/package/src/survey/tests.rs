@@ -3,6 +3,9 @@
 
 use std::fs;
 
+use mooring_api::Family;
+use mooring_ipam::{Holder, InstanceKey};
+
 use super::*;
 
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n";
@@ -98,4 +101,40 @@ fn a_link_that_leads_out_is_told_and_nothing_is_followed() {
     let survey = Survey::read(&[Source::path(dir.path())], None);
     let codes: Vec<Code> = survey.findings().iter().map(|f| f.code).collect();
     assert_eq!(codes, [Code::PathOutsidePackage]);
+}
+
+#[test]
+fn a_reservation_counts_in_its_own_network_only_and_while_it_is_held() {
+    let nad = "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata:\n  name: n2\nspec:\n  \
+        config: '{\"type\": \"macvlan\", \"ipam\": {\"type\": \"static\", \"addresses\": [{\"address\": \"10.0.0.5/24\"}]}}'\n";
+    let isolated = "---\napiVersion: ipam.resource.nephio.org/v1alpha1\nkind: NetworkInstance\nmetadata:\n  name: red\n  \
+        annotations:\n    mooring.dev/isolated: \"true\"\n";
+    let twice = |instance: &str, package: &str, state: State| {
+        let bytes = format!("{nad}{isolated}").into_bytes();
+        let shown = "stdin".to_owned();
+        let source = Source {
+            cluster: Some("edge".to_owned()),
+            from: From::Text { shown, bytes },
+        };
+        let mut survey = Survey::read(&[source], None);
+        let mut holder = Holder::outside("leaf-1", "claim", Family::V4);
+        package.clone_into(&mut holder.package);
+        let lease = Lease {
+            instance: InstanceKey::new("", instance),
+            thing: Thing::Addr("10.0.0.5".parse().unwrap()),
+            subnet: None,
+            gateway: None,
+            holder,
+            state,
+            since: Time(0),
+        };
+        survey.reserve(&[lease], Time(10));
+        let verified = survey.verify();
+        let is_it = |f: &&Finding| f.code == Code::DuplicateAddress;
+        verified.findings.iter().filter(is_it).count()
+    };
+    assert_eq!(twice("blue", "", State::Held), 1);
+    assert_eq!(twice("red", "", State::Held), 0);
+    assert_eq!(twice("blue", "id-1", State::Held), 0);
+    assert_eq!(twice("blue", "", State::Cooling { until: Time(99) }), 0);
 }
