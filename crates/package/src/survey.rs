@@ -11,6 +11,7 @@
 //! WorkloadCluster decides before any directory's name does, and the user's own word before that.
 
 mod gather;
+mod inside;
 mod named;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use mooring_api::{Code, Finding, ObjectRef, Time, annotation};
 use mooring_ipam::{Lease, State, Thing};
-use mooring_krm::kptfile;
+use mooring_krm::{FieldPath, kptfile};
 use mooring_verify::{CniFile, Fleet, Found, Input, Origin, Reservation};
 use serde::Serialize;
 use serde_json::Value;
@@ -336,11 +337,16 @@ impl Survey {
         let parsed = &documents.files[file];
         let field = finding.field.as_deref().unwrap_or("metadata.name");
         let full = entry.item.map(|item| format!("items[{item}].{field}"));
-        let at = position(&parsed.file, document, full.as_deref().unwrap_or(field));
-        match at.filter(|_| finding.location.is_none()) {
-            Some((line, column)) => finding.located(parsed.shown.clone(), line, column),
-            None => finding,
-        }
+        let full = full.as_deref().unwrap_or(field);
+        let Some((line, column)) = position(&parsed.file, document, full) else {
+            return finding;
+        };
+        let path: Option<FieldPath> = field.parse().ok();
+        let value = path.and_then(|path| path.get(self.value(entry)));
+        let inside = value
+            .and_then(|value| inside::inside(parsed.file.text(), line, value, &finding.message));
+        let (line, column) = inside.unwrap_or((line, column));
+        finding.located(parsed.shown.clone(), line, column)
     }
 
     /// Plain manifests of one cluster that hold an object twice: perhaps they are two clusters, and then

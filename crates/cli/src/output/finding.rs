@@ -21,6 +21,7 @@ const ALIKE: usize = 3;
 pub(super) fn render_all(findings: &[Finding]) -> String {
     let mut explained = BTreeSet::new();
     let mut remarks = BTreeMap::new();
+    let mut lines = Lines::default();
     let mut text = String::new();
     for finding in findings {
         if finding.severity == Severity::Info {
@@ -32,8 +33,8 @@ pub(super) fn render_all(findings: &[Finding]) -> String {
             }
             continue;
         }
-        let line = finding.location.as_ref().and_then(line_of);
-        text += &render(finding, line.as_deref(), explained.insert(finding.code));
+        let line = finding.location.as_ref().and_then(|place| lines.of(place));
+        text += &render(finding, line, explained.insert(finding.code));
         text += "\n\n";
     }
     for (code, told) in remarks.into_iter().filter(|(_, told)| *told > ALIKE) {
@@ -147,19 +148,34 @@ fn last_char(line: &str) -> usize {
 /// Where the findings of a KRM function point. A file that happens to have this name is not meant.
 const STDIN: &str = "stdin";
 
-/// The line a finding points at, if the file is still there and has it.
-fn line_of(place: &Location) -> Option<String> {
-    if place.file == STDIN {
+/// The file that the last finding pointed into: a dump of a cluster is one file with many findings.
+#[derive(Default)]
+struct Lines {
+    file: String,
+    lines: Vec<String>,
+}
+
+impl Lines {
+    /// The line a finding points at, if the file is still there and has it.
+    fn of(&mut self, place: &Location) -> Option<&str> {
+        if self.file != place.file {
+            self.file.clone_from(&place.file);
+            self.lines = read(&place.file).unwrap_or_default();
+        }
+        let number = (place.line as usize).checked_sub(1)?;
+        let line = self.lines.get(number)?;
+        (!line.trim().is_empty()).then_some(line)
+    }
+}
+
+fn read(file: &str) -> Option<Vec<String>> {
+    if file == STDIN {
         return None;
     }
-    let path = Path::new(&place.file);
+    let path = Path::new(file);
     let small = fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() <= LARGEST);
     let text = small.then(|| fs::read_to_string(path).ok()).flatten()?;
-    let number = (place.line as usize).checked_sub(1)?;
-    text.lines()
-        .nth(number)
-        .filter(|l| !l.trim().is_empty())
-        .map(str::to_owned)
+    Some(text.lines().map(str::to_owned).collect())
 }
 
 #[cfg(test)]

@@ -344,3 +344,23 @@ fn a_name_that_fits_several_or_none_is_refused_with_those_that_there_are() {
     // A pod that the workload makes, by its own name.
     assert!(told(&docs, "ran/upf-7d9f-x2x1", "core/ns/upf").is_ok());
 }
+
+#[test]
+fn the_pods_of_the_5g_example_reach_each_other_by_their_annotations_alone() {
+    let pod = |cluster: &str, name: &str, namespace: &str, address: &str| {
+        let networks =
+            format!(r#"[{{"name": "n2-network", "interface": "n2", "ips": ["{address}"]}}]"#);
+        let value = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace,
+            "annotations": {"k8s.v1.cni.cncf.io/networks": networks}}});
+        doc(cluster, value)
+    };
+    let docs = [
+        pod("my-ran", "gnb-0", "ran-gnb", "192.168.100.50/24"),
+        pod("my-core", "amf-0", "core-amf", "192.168.100.100/24"),
+    ];
+    let story = told(&docs, "ran-gnb/gnb-0", "Pod/amf-0").unwrap();
+    assert_eq!(story.verdict.text, "directly, on 192.168.100.0/24");
+    let back = told(&docs, "amf-0", "gnb-0").unwrap();
+    assert_eq!(back.verdict.reason, Reason::Direct);
+    assert_eq!((back.from, back.to), (story.to, story.from));
+}
