@@ -223,6 +223,11 @@ struct Scribe {
     comments: Vec<(Vec<String>, String)>,
     out: String,
     flow_every: usize,
+    /// Which values get an anchor; none for 0.
+    anchor_every: usize,
+    /// What may be an alias from here on, by the number in its name.
+    anchored: Vec<(usize, Value)>,
+    aliases: usize,
     count: usize,
 }
 
@@ -264,29 +269,46 @@ impl Scribe {
 
     fn value(&mut self, value: &Value, column: usize, in_list: bool, path: &mut Vec<String>) {
         self.count += 1;
+        let known = self.anchored.iter().rfind(|(_, known)| known == value);
+        if let (Some((name, _)), false) = (known, self.count.is_multiple_of(3)) {
+            write!(self.out, " *n{name}").unwrap();
+            self.aliases += 1;
+            self.comment(path);
+            self.out.push_str(self.eol);
+            return;
+        }
+        let name = self.count;
+        let has_anchor = name.is_multiple_of(self.anchor_every);
+        if has_anchor {
+            write!(self.out, " &n{name}").unwrap();
+        }
+        self.content(value, column, in_list, in_list && !has_anchor, path);
+        if has_anchor {
+            self.anchored.push((name, value.clone()));
+        }
+    }
+
+    /// `compact` where a collection may begin on the line of its dash.
+    fn content(
+        &mut self,
+        value: &Value,
+        column: usize,
+        in_list: bool,
+        compact: bool,
+        path: &mut Vec<String>,
+    ) {
+        let in_block = !self.count.is_multiple_of(self.flow_every);
         match value {
-            Value::Object(map)
-                if !map.is_empty() && !self.count.is_multiple_of(self.flow_every) =>
-            {
-                if in_list {
-                    self.out.push(' ');
-                    self.map(map, column + 2, path, true);
-                } else {
-                    self.out.push_str(self.eol);
-                    self.map(map, column + self.indent, path, false);
-                }
+            Value::Object(map) if !map.is_empty() && in_block => {
+                self.out.push_str(if compact { " " } else { self.eol });
+                let step = if in_list { 2 } else { self.indent };
+                self.map(map, column + step, path, compact);
             }
-            Value::Array(items)
-                if !items.is_empty() && !self.count.is_multiple_of(self.flow_every) =>
-            {
-                let column = if in_list {
-                    column + 2
-                } else {
-                    column + self.lists
-                };
-                self.out.push_str(if in_list { " " } else { self.eol });
+            Value::Array(items) if !items.is_empty() && in_block => {
+                self.out.push_str(if compact { " " } else { self.eol });
+                let column = column + if in_list { 2 } else { self.lists };
                 for (i, item) in items.iter().enumerate() {
-                    if i > 0 || !in_list {
+                    if i > 0 || !compact {
                         self.out.push_str(&" ".repeat(column));
                     }
                     self.out.push('-');
@@ -314,12 +336,14 @@ fn lookup<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
 #[test]
 fn rewriting_reads_back_and_keeps_the_comments_of_what_stays() {
     let (kept, gone, styles) = (Cell::new(0usize), Cell::new(0usize), Cell::new(0usize));
+    let aliases = Cell::new(0usize);
     let style = (
         prop::sample::select(vec![2usize, 4]),
         any::<bool>(),
         any::<bool>(),
         any::<bool>(),
         2..9usize,
+        prop::sample::select(vec![0usize, 0, 1, 2, 5]),
     );
     runner(3000)
         .run(
@@ -329,7 +353,14 @@ fn rewriting_reads_back_and_keeps_the_comments_of_what_stays() {
                 prop::collection::vec(any::<u8>(), 40),
                 style,
             ),
-            |(a, b, choices, (indent, lists, crlf, cut, flow_every))| {
+            |(mut a, b, choices, (indent, lists, crlf, cut, flow_every, anchor_every))| {
+                if anchor_every > 0
+                    && let Some(first) = a.as_object().and_then(|map| map.values().next()).cloned()
+                {
+                    // Something for aliases to stand for.
+                    a["t"] = json!([first.clone(), {"k": first.clone()}, 1]);
+                    a["u"] = first;
+                }
                 let b = if choices[0].is_multiple_of(8) {
                     b
                 } else {
@@ -342,6 +373,9 @@ fn rewriting_reads_back_and_keeps_the_comments_of_what_stays() {
                     comments: Vec::new(),
                     out: String::new(),
                     flow_every,
+                    anchor_every,
+                    anchored: Vec::new(),
+                    aliases: 0,
                     count: 0,
                 };
                 let map = a.as_object().unwrap();
@@ -384,17 +418,19 @@ fn rewriting_reads_back_and_keeps_the_comments_of_what_stays() {
                 let again = File::parse(after.as_bytes()).unwrap();
                 prop_assert_eq!(again.rewrite(&[Some(&b)], &[]).unwrap(), after);
                 styles.update(|n| n + 1);
+                aliases.update(|n| n + scribe.aliases);
                 Ok(())
             },
         )
         .unwrap();
     println!(
-        "comments kept {}, gone {}, texts {}",
+        "comments kept {}, gone {}, texts {}, aliases {}",
         kept.get(),
         gone.get(),
-        styles.get()
+        styles.get(),
+        aliases.get()
     );
-    assert!(kept.get() > 500 && gone.get() > 500);
+    assert!(kept.get() > 500 && gone.get() > 500 && aliases.get() > 500);
 }
 
 /// Whether every map on the way exists on both sides: then only the leaf's own line speaks for it.
