@@ -30,6 +30,8 @@ pub struct Story {
     pub from: Place,
     /// Who is meant.
     pub to: Place,
+    /// The interfaces that share a network, whichever of them is used.
+    pub shared: Vec<Shared>,
     /// What happens, in order, up to where it ends.
     pub steps: Vec<Step>,
     /// How it ends.
@@ -51,6 +53,17 @@ pub struct Place {
     /// Its address, or the range that it gets one from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+}
+
+/// An interface of each pod on one network.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Shared {
+    /// The network instance, else the subnet.
+    pub network: String,
+    /// The sender's interface.
+    pub from: String,
+    /// The other's.
+    pub to: String,
 }
 
 /// One thing that happens.
@@ -119,7 +132,34 @@ pub fn trace(fleet: &Fleet<'_>, from: &str, to: &str) -> Result<Story, Unclear> 
         });
     }
     let best = ways(&from, &to).into_iter().min_by_key(|way| way.reason);
-    Ok(tell::tell(&from, &to, best.as_ref()))
+    let mut story = tell::tell(&from, &to, best.as_ref());
+    story.shared = shared(&from, &to);
+    Ok(story)
+}
+
+/// Which interfaces are on one network: of one instance, or of one subnet where no instance is known.
+fn shared(from: &End, to: &End) -> Vec<Shared> {
+    let mut out = Vec::new();
+    for (here, own) in from.addresses() {
+        for (there, other) in to
+            .addresses()
+            .filter(|(there, _)| there.scope == here.scope)
+        {
+            let subnet = own.host.subnet();
+            let network = match (&own.instance, &other.instance) {
+                (Some(own), Some(other)) => (own == other).then(|| tell::name(own)),
+                _ => subnet.contains(other.addr()).then(|| subnet.to_string()),
+            };
+            out.extend(network.map(|network| Shared {
+                network,
+                from: here.name.clone(),
+                to: there.name.clone(),
+            }));
+        }
+    }
+    out.sort();
+    out.dedup();
+    out
 }
 
 /// One address of the other pod, how to get there, and how the answer gets back.

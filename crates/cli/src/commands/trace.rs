@@ -32,11 +32,12 @@ pub(crate) fn run(args: &TraceArgs, world: &World, output: &mut Output) -> anyho
 }
 
 fn text(story: &Story) -> String {
-    let mut text = format!(
-        "from  {}\nto    {}\n\n",
-        place(&story.from),
-        place(&story.to)
-    );
+    let mut text = format!("from  {}\nto    {}\n", place(&story.from), place(&story.to));
+    for shared in &story.shared {
+        let (network, from, to) = (&shared.network, &shared.from, &shared.to);
+        let _ = writeln!(text, "both  {network}  {from}, {to}");
+    }
+    text.push('\n');
     let width = story.steps.iter().map(|s| s.what.len()).max().unwrap_or(0);
     for (number, step) in story.steps.iter().enumerate() {
         let _ = writeln!(text, "{}. {:width$}  {}", number + 1, step.what, step.text);

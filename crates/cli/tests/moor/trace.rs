@@ -19,6 +19,7 @@ fn the_gnb_reaches_the_amf_directly_on_one_subnet() {
         .stdout_eq(str![[r#"
 from  my-ran/ran-gnb/Deployment/gnb  n2  192.168.100.50/24
 to    my-core/core-amf/Deployment/amf  n2  192.168.100.100/24
+both  n2-network  n2, n2
 
 1. send       gnb sends to 192.168.100.100, which is n2 of amf
 2. route      192.168.100.0/24 dev n2 scope link: the same subnet, so no gateway

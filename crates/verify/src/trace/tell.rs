@@ -25,6 +25,7 @@ pub(super) fn tell(from: &End, to: &End, way: Option<&Way<'_>>) -> Story {
     Story {
         from: from.shown(way.here),
         to: to.shown(Some(way.there)),
+        shared: Vec::new(),
         steps,
         verdict: verdict(from, to, way),
     }
@@ -45,6 +46,7 @@ fn nothing(from: &End, to: &End) -> Story {
     Story {
         from: from.shown(None),
         to: to.shown(None),
+        shared: Vec::new(),
         steps: Vec::new(),
         verdict: Verdict {
             reached: false,
@@ -238,12 +240,17 @@ fn verdict(from: &End, to: &End, way: &Way<'_>) -> Verdict {
     }
 }
 
+/// An instance as people write it.
+pub(super) fn name(instance: &str) -> String {
+    let name = instance.strip_prefix("default/").unwrap_or(instance);
+    name.to_owned()
+}
+
 /// Why two pods have nothing in common, and what to do.
 fn apart(from: &End, to: &End) -> (String, String) {
     let names = |end: &End| {
-        let short = |name: &str| name.strip_prefix("default/").unwrap_or(name).to_owned();
         let names = end.networks().unwrap_or_default();
-        let names: Vec<String> = names.into_iter().map(short).collect();
+        let names: Vec<String> = names.into_iter().map(name).collect();
         names.join(", ")
     };
     let (own, other) = (names(from), names(to));

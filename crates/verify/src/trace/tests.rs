@@ -244,7 +244,9 @@ fn pods_of_two_network_instances_share_no_network_and_pods_of_one_miss_a_route()
         story.verdict.text,
         "gnb and amf share no network: n2 here, n3 there"
     );
+    assert_eq!(story.shared, []);
     let one = docs(vec![instance("n2", &["10.1.0.0/24", "10.2.0.0/24"])]);
+    assert_eq!(told(&one, "gnb", "amf").unwrap().shared[0].network, "n2");
     assert_eq!(reason(&one), Reason::NoRoute);
     // What is not known is not claimed.
     let half = docs(vec![instance("n2", &["10.1.0.0/24"])]);
@@ -363,4 +365,10 @@ fn the_pods_of_the_5g_example_reach_each_other_by_their_annotations_alone() {
     let back = told(&docs, "amf-0", "gnb-0").unwrap();
     assert_eq!(back.verdict.reason, Reason::Direct);
     assert_eq!((back.from, back.to), (story.to, story.from));
+    let shared = Shared {
+        network: "192.168.100.0/24".to_owned(),
+        from: "n2".to_owned(),
+        to: "n2".to_owned(),
+    };
+    assert_eq!(story.shared, [shared]);
 }
