@@ -190,7 +190,7 @@ impl Survey {
         }
     }
 
-    /// Everything, for the rules and the packet story. Locations are the caller's: [`Self::locate`].
+    /// Everything, for the rules and the packet story. [`Self::verify`] puts file and line to what they find.
     pub fn fleet(&self) -> Fleet<'_> {
         let input = |entry| Input {
             origin: self.origin(entry),
