@@ -290,6 +290,12 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config {
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            failure_persistence: None,
+            ..proptest::test_runner::Config::default()
+        })]
+
         #[test]
         fn agrees_with_a_plain_set(ops in proptest::collection::vec((0u128..5000, 1u128..4500), 1..16)) {
             let (mut bits, mut plain) = (Bits::default(), BTreeSet::new());
