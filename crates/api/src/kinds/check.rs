@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 pub(super) use node::Node;
-use node::Type;
+use node::{Rule, Type};
 use path::Path;
 
 use super::registry::find;
@@ -172,7 +172,8 @@ impl Walk<'_> {
                 false
             }
         };
-        if !sound || node.rules.is_empty() {
+        let asked = |rule: &Rule| old.is_some() || !rule.is_about_change();
+        if !sound || !node.rules.iter().any(asked) {
             return sound;
         }
         let broken = rules::broken(node, value, old);
@@ -202,10 +203,10 @@ impl Walk<'_> {
             return false;
         }
         // The pattern and the rules say more than a length does.
-        if let Some((pattern, source)) = &node.pattern
-            && !pattern.is_match(text)
+        if let Some(pattern) = &node.pattern
+            && !pattern.matches(text)
         {
-            let meaning = words::pattern(source);
+            let meaning = words::pattern(&pattern.source);
             self.invalid(
                 path,
                 format!("{path} is {text:?}, which is not {meaning}"),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 use kube::core::cel::{CompilationResult, compile_schema};
 use regex::Regex;
@@ -45,7 +46,7 @@ pub(crate) struct Node {
     pub(super) items: Option<Box<Node>>,
     pub(super) required: Vec<String>,
     pub(super) choices: Vec<String>,
-    pub(super) pattern: Option<(Regex, String)>,
+    pub(super) pattern: Option<Pattern>,
     pub(super) minimum: Option<f64>,
     pub(super) maximum: Option<f64>,
     pub(super) min_length: Option<u64>,
@@ -56,7 +57,7 @@ pub(crate) struct Node {
     /// A label selector, which may also be a bare map.
     pub(super) selector: bool,
     pub(super) default: Option<Value>,
-    pub(super) rules: Vec<CompilationResult>,
+    pub(super) rules: Vec<Rule>,
     /// A rule of the object that has this field reads it. Only such fields are handed to CEL.
     pub(super) ruled: bool,
 }
@@ -96,7 +97,7 @@ impl Node {
             .into_iter()
             .flatten()
             .map(|(name, child)| {
-                let ruled = rules.iter().any(|r| reads(&r.rule.rule, name));
+                let ruled = rules.iter().any(|r| reads(&r.text, name));
                 let child = Self::of(child);
                 (name.clone(), Self { ruled, ..child })
             })
@@ -114,9 +115,9 @@ impl Node {
             items: child("items"),
             required: list("required"),
             choices: list("enum"),
-            pattern: text("pattern").map(|p| {
-                let compiled = Regex::new(p).expect("a test compiles the pattern of every schema");
-                (compiled, p.to_owned())
+            pattern: text("pattern").map(|p| Pattern {
+                source: p.to_owned(),
+                compiled: OnceLock::new(),
             }),
             minimum: schema.get("minimum").and_then(Value::as_f64),
             maximum: schema.get("maximum").and_then(Value::as_f64),
@@ -161,14 +162,53 @@ fn reads(rule: &str, field: &str) -> bool {
     uses.any(|rest| !rest.starts_with('.') || rest[1..].starts_with(field))
 }
 
-/// The rules of this node alone; a copy without children keeps the compiler from visiting them again.
-fn own_rules(schema: &Value) -> Vec<CompilationResult> {
-    let Some(rules) = schema.get("x-kubernetes-validations") else {
-        return Vec::new();
+/// A pattern, compiled when the first value is held against it.
+pub(crate) struct Pattern {
+    pub(super) source: String,
+    compiled: OnceLock<Regex>,
+}
+
+impl Pattern {
+    pub(super) fn matches(&self, text: &str) -> bool {
+        let compile = || Regex::new(&self.source).expect("a test compiles every pattern");
+        self.compiled.get_or_init(compile).is_match(text)
+    }
+}
+
+/// A rule, compiled when it is first asked: most of a short run would be spent on rules that no value
+/// of its package meets.
+pub(crate) struct Rule {
+    text: String,
+    source: Value,
+    compiled: OnceLock<CompilationResult>,
+}
+
+impl Rule {
+    /// Whether it is about a change, and holds without one.
+    pub(super) fn is_about_change(&self) -> bool {
+        self.text.contains("oldSelf")
+    }
+
+    pub(super) fn compiled(&self) -> &CompilationResult {
+        self.compiled.get_or_init(|| {
+            // Without children, so that the compiler does not visit them again.
+            let alone = serde_json::json!({ "x-kubernetes-validations": [self.source] });
+            let mut rules = compile_schema(&alone).validations.into_iter();
+            let rule = rules.next().expect("one rule went in");
+            rule.expect("a test evaluates every rule of every schema")
+        })
+    }
+}
+
+/// The rules of this node alone.
+fn own_rules(schema: &Value) -> Vec<Rule> {
+    let rules = schema
+        .get("x-kubernetes-validations")
+        .and_then(Value::as_array);
+    let rule = |source: &Value| Rule {
+        text: source["rule"].as_str().unwrap_or_default().to_owned(),
+        source: source.clone(),
+        compiled: OnceLock::new(),
     };
-    let alone = serde_json::json!({ "x-kubernetes-validations": rules });
-    let compiled = compile_schema(&alone).validations.into_iter();
-    compiled
-        .map(|rule| rule.expect("a test compiles every rule of every schema"))
-        .collect()
+    rules.into_iter().flatten().map(rule).collect()
 }

@@ -30,10 +30,11 @@ pub(super) fn broken(node: &Node, value: &Value, old: Option<&Value>) -> Vec<(St
             context.add_variable_from_value("oldSelf", subject(node, old));
         }
         let mut broken = Vec::new();
-        for compiled in &node.rules {
-            if compiled.is_transition_rule && old.is_none() {
+        for rule in &node.rules {
+            if rule.is_about_change() && old.is_none() {
                 continue;
             }
+            let compiled = rule.compiled();
             let rule = &compiled.rule;
             let said = match compiled.program.execute(&context) {
                 Ok(Cel::Bool(true)) => continue,
