@@ -99,3 +99,42 @@ pub struct Lease {
     /// Since when.
     pub since: Time,
 }
+
+/// A lease to be, by reference: what a table needs to take something without a copy of its holder.
+#[derive(Clone, Copy, Debug)]
+pub struct Grant<'a> {
+    /// What.
+    pub thing: Thing,
+    /// The subnet it lies in.
+    pub subnet: Option<Cidr>,
+    /// That subnet's gateway.
+    pub gateway: Option<IpAddr>,
+    /// Who.
+    pub holder: &'a Holder,
+    /// Where it is in its life.
+    pub state: State,
+    /// Since when.
+    pub since: Time,
+}
+
+impl<'a> From<&'a Lease> for Grant<'a> {
+    fn from(lease: &'a Lease) -> Self {
+        let Lease {
+            thing,
+            subnet,
+            gateway,
+            ref holder,
+            state,
+            since,
+            ..
+        } = *lease;
+        Self {
+            thing,
+            subnet,
+            gateway,
+            holder,
+            state,
+            since,
+        }
+    }
+}

@@ -31,7 +31,7 @@ mod walk;
 pub use candidates::{Decision, Offers, candidates, exhausted};
 pub use claim::{Candidate, Claim, Order, Want};
 pub use holder::Holder;
-pub use lease::{Lease, State, Thing, TxnId};
+pub use lease::{Grant, Lease, State, Thing, TxnId};
 pub use pool::{Instance, InstanceKey, Kept, Kind, Pools, Prefix};
 pub use refusal::{Fullness, Mismatch, Refusal, Unusable};
 pub use table::{HeapBytes, Table};

@@ -26,7 +26,7 @@ use mooring_api::{AddrRange, Cidr, Family, Time, VlanId};
 pub(crate) use bits::Bits;
 use owners::{Owners, Slot};
 
-use crate::{Holder, InstanceKey, Lease, State, Thing};
+use crate::{Grant, Holder, InstanceKey, Lease, State, Thing};
 
 /// Everything that is taken in one instance.
 #[derive(Clone, Debug)]
@@ -91,14 +91,19 @@ impl Table {
     ///
     /// The lease's instance is not looked at: a table is one instance.
     pub fn insert(&mut self, lease: Lease) -> Result<Option<Lease>, Box<Lease>> {
+        self.grant(&Grant::from(&lease))
+    }
+
+    /// The same without a lease of one's own: the table keeps names, not the holder it is shown.
+    pub fn grant(&mut self, lease: &Grant<'_>) -> Result<Option<Lease>, Box<Lease>> {
         let mut before = None;
         if !self.is_clear(&lease.thing) {
-            if let Some(blocker) = self.blocker(&lease.thing, lease.subnet, &lease.holder) {
+            if let Some(blocker) = self.blocker(&lease.thing, lease.subnet, lease.holder) {
                 return Err(Box::new(blocker));
             }
             before = self.remove(&lease.thing);
         }
-        let slot = self.owners.insert(&lease);
+        let slot = self.owners.insert(lease);
         match lease.thing {
             Thing::Addr(_) => {}
             Thing::Block(block) => {

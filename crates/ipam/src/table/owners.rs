@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use mooring_api::{Cidr, Family, Time};
 
 use super::names::{Names, chain, chains, grow, halves, mix};
-use crate::{Holder, InstanceKey, Lease, State, Thing, TxnId};
+use crate::{Grant, Holder, InstanceKey, Lease, State, Thing, TxnId};
 
 const NONE: u32 = u32::MAX;
 /// Entries per page: pages never move, so growing copies nothing and wastes at most one page.
@@ -279,7 +279,7 @@ impl Owners {
         .filter(move |slot| self.entry(*slot).holder() == key)
     }
 
-    pub(super) fn insert(&mut self, lease: &Lease) -> Slot {
+    pub(super) fn insert(&mut self, lease: &Grant<'_>) -> Slot {
         self.forget_unused_names();
         let Holder {
             cluster,
@@ -288,7 +288,7 @@ impl Owners {
             workload,
             interface,
             ..
-        } = &lease.holder;
+        } = lease.holder;
         let names = [cluster, package, namespace, workload, interface];
         for (recent, name) in self.recent.iter_mut().zip(names) {
             if !self.names.is(*recent, name) {
