@@ -56,8 +56,11 @@ pub(crate) enum VerifyFormat {
     moor trace my-ran/gnb my-core/amf deployed\n  \
     moor trace Deployment/upf my-core/core-smf/smf deployed --mgmt mgmt -o json")]
 pub(crate) struct TraceArgs {
-    /// Who sends: [CLUSTER/][NAMESPACE/][KIND/]NAME
-    #[arg(value_name = "POD")]
+    /// Who sends.
+    #[arg(
+        help = "Who sends: [CLUSTER/][NAMESPACE/][KIND/]NAME",
+        value_name = "POD"
+    )]
     pub(crate) from: String,
     /// Who is meant, in the same form
     #[arg(value_name = "POD")]
