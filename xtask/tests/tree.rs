@@ -11,7 +11,7 @@ use std::process::Command;
 /// Hosts that a file may name in a URL. A new one is added on purpose, here, so that the address of a mirror or of
 /// somebody's machine cannot slip in.
 const HOSTS: &[&str] = &[
-    "github.com", // Cargo.lock: the index of crates.io; upstream projects
+    "github.com", // Cargo.lock: the index of the crates; upstream projects
     "www.apache.org",
     "example.invalid",
     "example.com",
@@ -19,6 +19,7 @@ const HOSTS: &[&str] = &[
     "kubernetes.io",
     "docs.nephio.org",
     "json-schema.org",
+    "json.schemastore.org", // the schema that a SARIF log names
     "keepachangelog.com",
     "127.0.0.1",
     "localhost",
