@@ -15,7 +15,7 @@ use super::{Curve, Report, Row, peak_kib};
 use crate::shell::{cargo, output};
 
 /// How often each is measured; the best run is the one that other programs disturbed least.
-const RUNS: usize = 5;
+const RUNS: usize = 8;
 
 /// What was measured of one kind of run.
 #[derive(Clone, Copy, Default)]
