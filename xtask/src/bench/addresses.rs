@@ -24,7 +24,7 @@ const INDEX: usize = 64 << 20;
 const OWNER: usize = 100;
 
 /// Budgets: 1 M allocations a second with 1 M held, 64 MiB of index, 100 bytes per owner. Every claim is of a
-/// new holder: four interfaces to a package, each package with an id and a workload of its own, fifty to a
+/// new holder with a workload name of its own (22 bytes), the hard case: four to a package, fifty packages to a
 /// cluster. A rate is of candidates, the first of them and its insert, in CPU time of the thread.
 pub(super) fn ipam() -> Result<Report> {
     let pools = pools()?;
@@ -200,7 +200,7 @@ impl Claims {
                 cluster: format!("cluster-{}", n / 200),
                 package: format!("package-{}", n / 4),
                 namespace: "core".to_owned(),
-                workload: format!("StatefulSet/upf-{:06}", n / 4),
+                workload: format!("StatefulSet/{n:010}"),
                 interface: format!("n{}", n % 4),
                 family: self.0,
                 ordinal: 0,
