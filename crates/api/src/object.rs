@@ -108,6 +108,8 @@ pub mod annotation {
     pub const EXCLUDE: &str = "mooring.dev/exclude";
     /// On an IPPrefix: how long a released address rests.
     pub const COOL_DOWN: &str = "mooring.dev/cool-down";
+    /// On an IPPrefix: "true" while nothing new is handed out from it.
+    pub const DRAIN: &str = "mooring.dev/drain";
     /// On a NetworkInstance: a routing domain of its own.
     pub const ISOLATED: &str = "mooring.dev/isolated";
     /// On a WorkloadCluster.
@@ -118,6 +120,8 @@ pub mod annotation {
     pub const NODES: &str = "mooring.dev/nodes";
     /// On a WorkloadCluster: the domain of device plugin resources.
     pub const RESOURCE_PREFIX: &str = "mooring.dev/resource-prefix";
+    /// On a workload or its pod template: which network function it is, such as `upf` or `gnb`.
+    pub const NETWORK_FUNCTION: &str = "mooring.dev/network-function";
 }
 
 /// Label keys that mean something to us.

@@ -123,16 +123,11 @@ fn reserved<'a>(inputs: &'a [Input<'a>], kept: &'a [Kept<'a>], out: &mut Vec<Car
     let mut found = Vec::new();
     for (id, input) in inputs.iter().enumerate() {
         let origin = &input.origin;
-        if origin.object.kind != "OverlappingRangeIPReservation" {
-            continue;
-        }
-        let text = |key: &str| input.value.get("spec")?.get(key)?.as_str();
-        let address = text("ip").and_then(host).map(|h| h.addr());
-        // Its name is the address where whereabouts wrote it itself.
-        let Some(address) = address.or_else(|| origin.object.name.parse().ok()) else {
+        let Some(address) = reserved_address(input) else {
             continue;
         };
-        let podref = text("podref").unwrap_or_default();
+        let podref = input.value.pointer("/spec/podref").and_then(Value::as_str);
+        let podref = podref.unwrap_or_default();
         let here = users.get(&(origin.cluster.as_str(), address));
         if here.is_some_and(|list| list.iter().any(|object| is_of(podref, object))) {
             continue;
@@ -163,6 +158,18 @@ fn reserved<'a>(inputs: &'a [Input<'a>], kept: &'a [Kept<'a>], out: &mut Vec<Car
         });
     }
     out.extend(found);
+}
+
+/// The address of a reservation of whereabouts.
+pub(crate) fn reserved_address(input: &Input<'_>) -> Option<IpAddr> {
+    let object = &input.origin.object;
+    if object.kind != "OverlappingRangeIPReservation" {
+        return None;
+    }
+    let said = input.value.pointer("/spec/ip").and_then(Value::as_str);
+    let address = said.and_then(host).map(|h| h.addr());
+    // Its name is the address where whereabouts wrote it itself.
+    address.or_else(|| object.name.parse().ok())
 }
 
 /// Whether a pod `namespace/name` is, or is made by, this object.

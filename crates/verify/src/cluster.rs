@@ -1,7 +1,10 @@
 //! What clusters say of themselves: their networks, their CNIs, their NICs and nodes.
 //!
-//! From WorkloadClusters, which also stand in every rendered package, and from kubeadm's
-//! ClusterConfiguration. Several objects of one cluster are put together: nothing is taken away.
+//! From WorkloadClusters, which also stand in every rendered package, from kubeadm's ClusterConfiguration (the
+//! caller takes it out of the ConfigMap `kubeadm-config`), and from the Clusters of Cluster API. Several
+//! objects of one cluster are put together: nothing is taken away.
+//!
+//! Easy to get wrong: a Cluster of Cluster API stands on the management cluster and speaks of another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,11 +47,14 @@ impl<'a> Clusters<'a> {
             let known = match (object.group(), object.kind.as_str()) {
                 ("infra.nephio.org", "WorkloadCluster") => workload_cluster,
                 ("kubeadm.k8s.io", "ClusterConfiguration") => kubeadm,
+                ("cluster.x-k8s.io", "Cluster") => cluster_api,
                 _ => continue,
             };
+            let of_another = object.kind == "Cluster";
             // A management directory holds many clusters; a package holds its own, under any name.
             let mut names = vec![own_name(input)];
-            if input.origin.cluster != names[0] && !input.origin.cluster.is_empty() {
+            let here = &input.origin.cluster;
+            if here != names[0] && !here.is_empty() && !of_another {
                 names.push(&input.origin.cluster);
             }
             for name in names {
@@ -68,6 +74,20 @@ impl<'a> Clusters<'a> {
 }
 
 impl Cluster {
+    /// The resources that the NICs serve, as far as they are written.
+    pub(crate) fn resources(&self) -> Vec<&str> {
+        let all = self.nics.values().filter_map(|nic| nic.resource.as_deref());
+        let all: BTreeSet<&str> = all.collect();
+        all.into_iter().collect()
+    }
+
+    /// Whether a resource is named by the cluster's own rule: `PREFIX/NIC`.
+    pub(crate) fn is_own(&self, resource: &str) -> bool {
+        let prefix = self.prefix.as_deref().unwrap_or("mooring.dev");
+        let rest = resource.strip_prefix(prefix);
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// The NIC that a device plugin resource takes its functions from.
     pub(crate) fn by_resource(&self, resource: &str) -> Option<(&str, &Nic)> {
         let prefix = self.prefix.as_deref().unwrap_or("mooring.dev");
@@ -144,5 +164,17 @@ fn kubeadm(cluster: &mut Cluster, value: &Value) {
     };
     cluster.pods.extend(networks("/networking/podSubnet"));
     let services = networks("/networking/serviceSubnet");
+    cluster.services.extend(services);
+}
+
+fn cluster_api(cluster: &mut Cluster, value: &Value) {
+    let networks = |path: &str| -> Vec<Cidr> {
+        let list = value.pointer(path).and_then(Value::as_array);
+        let words = list.into_iter().flatten().filter_map(Value::as_str);
+        words.filter_map(|w| w.parse().ok()).collect()
+    };
+    let pods = networks("/spec/clusterNetwork/pods/cidrBlocks");
+    cluster.pods.extend(pods);
+    let services = networks("/spec/clusterNetwork/services/cidrBlocks");
     cluster.services.extend(services);
 }

@@ -31,9 +31,11 @@ mod near;
 mod nic;
 mod overlap;
 mod placing;
+mod pool;
 mod reach;
 mod report;
 mod rollout;
+mod route;
 mod subnet;
 #[cfg(test)]
 mod tests;
@@ -45,7 +47,6 @@ mod world;
 
 pub use input::{CniFile, Fleet, Input, Origin, Reservation};
 pub use report::{Found, Report, Summary};
-pub use upf::NETWORK_FUNCTION;
 
 use world::World;
 
@@ -82,7 +83,7 @@ pub fn verify_fleet(fleet: &Fleet<'_>) -> Report {
     conf::judge(files, &mut found);
     found.sort_by(|a, b| a.order().cmp(&b.order()));
 
-    let (duplicates, overlaps) = twice::judge(&carried);
+    let (duplicates, overlaps) = twice::judge(&world, &carried);
     let summary = Summary::count(objects, &carried, duplicates.len(), overlaps.len());
     found.extend(duplicates);
     found.extend(overlaps);

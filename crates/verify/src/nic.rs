@@ -77,11 +77,9 @@ fn nic<'c>(
     };
     let key = match nad.plugin() {
         "macvlan" | "ipvlan" | "vlan" => "master",
+        "sriov" | "amd-host-device" => return served(nad, cluster, resource),
+        "host-device" if word(main, "device").is_none() => return served(nad, cluster, resource),
         "host-device" => "device",
-        "sriov" => {
-            let known = resource.and_then(|resource| cluster.by_resource(resource));
-            return (known, None);
-        }
         _ => return nothing,
     };
     let Some(master) = word(main, key) else {
@@ -106,6 +104,41 @@ fn nic<'c>(
     }
     let missing = vlan.and_then(|vlan| no_vlan(nad, cluster, base, vlan));
     (listed, missing)
+}
+
+/// The NIC that a device plugin takes the interface from. Where no NIC names its resource, one under a foreign name may
+/// come from a device plugin that the WorkloadCluster does not speak of.
+fn served<'c>(
+    nad: &Nad<'_>,
+    cluster: &'c Cluster,
+    resource: Option<&str>,
+) -> (Option<(&'c str, &'c Nic)>, Option<Finding>) {
+    let Some(resource) = resource else {
+        return (None, None);
+    };
+    if let Some(nic) = cluster.by_resource(resource) {
+        return (Some(nic), None);
+    }
+    let there = cluster.resources();
+    if there.is_empty() && !cluster.is_own(resource) {
+        return (None, None);
+    }
+    let name = &nad.origin.cluster;
+    let there = if there.is_empty() {
+        let nics: Vec<&str> = cluster.nics.keys().map(String::as_str).collect();
+        format!("its NICs are {}", nics.join(", "))
+    } else {
+        format!("they serve {}", there.join(", "))
+    };
+    let message = format!(
+        "no NIC of cluster {name} serves {resource}; {there}: the pod stays Pending"
+    );
+    let help = format!(
+        "name a resource that is served, or write resourceName: {resource} at its NIC in spec.networkInterfaces of {}",
+        cluster.object
+    );
+    let finding = Finding::error(Code::NoFittingNic, message).help(help);
+    (None, Some(finding))
 }
 
 fn no_nic(nad: &Nad<'_>, cluster: &Cluster, nic: &str) -> Finding {

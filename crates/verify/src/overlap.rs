@@ -175,7 +175,8 @@ fn unknown(world: &World<'_>, carried: &[Carried<'_>], unjudged: &mut Vec<Found>
             "the {missing} networks of cluster {shown} are not known: whether a secondary network overlaps them was not judged"
         );
         let help = format!(
-            "write {} into its WorkloadCluster, or add kubeadm's ClusterConfiguration",
+            "write {} into its WorkloadCluster, or add kubeadm's ClusterConfiguration (also inside the ConfigMap kubeadm-config) \
+             or the Cluster of Cluster API",
             key.join(" and ")
         );
         let object = cluster

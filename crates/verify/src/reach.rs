@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mooring_api::{Cidr, Code, Finding, HostCidr};
+use mooring_api::{Cidr, Code, Finding};
 use mooring_attach::nad::Use;
-use serde_json::Value;
 
 use crate::carried::Carried;
 use crate::report::Found;
-use crate::world::{Nad, World, list};
+use crate::route::{self, Route};
+use crate::world::{Nad, World};
 
 /// Routing domain and instance.
 type Network<'a> = (Option<&'a str>, &'a str);
@@ -98,16 +98,8 @@ fn say(first: Cidr, more: usize, instance: &str) -> Finding {
     Finding::warning(Code::MissingRoute, message).help(help)
 }
 
-/// Where the NAD's routes lead, its default route included.
+/// Where the NAD's routes lead; a default route counts where a packet would take it.
 fn routes(nad: &Nad<'_>) -> BTreeSet<Cidr> {
-    let mut out = BTreeSet::new();
-    for ipam in nad.ipams() {
-        for route in list(ipam, "routes") {
-            let dst = route.get("dst").and_then(Value::as_str);
-            if let Some(Ok(dst)) = dst.map(str::parse::<HostCidr>) {
-                out.insert(dst.subnet());
-            }
-        }
-    }
-    out
+    let all = route::routes(nad).into_iter();
+    all.filter(Route::leads).map(|route| route.to).collect()
 }

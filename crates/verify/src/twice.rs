@@ -1,12 +1,12 @@
 //! The rule "no address twice", over all clusters at once.
 //!
 //! Two users of one address is a duplicate. A range that plugins hand out from must not meet a range or
-//! an address of another cluster, because their pools do not know of each other; inside one cluster
-//! they may.
+//! an address that its pool does not know of: none of another cluster, and inside one cluster none
+//! of another pool on the same link ([`pool`](crate::pool)).
 //!
 //! Sorted by first address, a range can only meet what began before it and reaches that far. So the
-//! walk remembers two ranges: the one that reaches furthest, and the one that reaches furthest in any
-//! *other* cluster. One of them answers for all, and no pair is ever formed twice:
+//! walk remembers two ranges: the one that reaches furthest, and the one that reaches furthest of any
+//! *other* keeper, a cluster or a pool. One of them answers for all, and no pair is ever formed twice:
 //!
 //! ```text
 //!   edge01  ├──────────────┤            furthest
@@ -14,7 +14,7 @@
 //!   edge01         ├───────────────┤    meets edge02, not its own cluster
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use mooring_api::{Code, Finding};
@@ -22,13 +22,17 @@ use mooring_attach::nad::Use;
 
 use crate::carried::Carried;
 use crate::input::Origin;
+use crate::pool::{Keeper, Pools};
 use crate::report::Found;
+use crate::world::World;
 
 /// Duplicates, then overlaps.
-pub(crate) fn judge(carried: &[Carried<'_>]) -> (Vec<Found>, Vec<Found>) {
+pub(crate) fn judge(world: &World<'_>, carried: &[Carried<'_>]) -> (Vec<Found>, Vec<Found>) {
     let mut sorted: Vec<&Carried<'_>> = carried.iter().collect();
     sorted.sort_by(|a, b| order(a).cmp(&order(b)));
-    (duplicates(&sorted), overlaps(&sorted))
+    let mut overlaps = between_clusters(&sorted);
+    overlaps.extend(inside_clusters(world, &sorted));
+    (duplicates(&sorted), overlaps)
 }
 
 /// Scope, first address, ranges before addresses, then where it stands: never the order of the input.
@@ -86,7 +90,7 @@ fn duplicates(sorted: &[&Carried<'_>]) -> Vec<Found> {
     out
 }
 
-fn overlaps(sorted: &[&Carried<'_>]) -> Vec<Found> {
+fn between_clusters(sorted: &[&Carried<'_>]) -> Vec<Found> {
     let mut out = Vec::new();
     let mut said = BTreeSet::new();
     let mut reach = Reach::default();
@@ -95,62 +99,109 @@ fn overlaps(sorted: &[&Carried<'_>]) -> Vec<Found> {
         if scope != Some(one.scope) {
             (scope, reach) = (Some(one.scope), Reach::default());
         }
-        let (first, last) = ends(one);
-        let met = reach
-            .elsewhere(&one.origin.cluster)
-            .filter(|other| is_within(first, ends(other)));
-        if let Some(other) = met
+        let mine = one.origin.cluster.as_str();
+        if let Some(other) = reach.meets(&mine, one)
             // Exclusions cut a range in pieces: one word about two objects is enough.
             && said.insert((one.id, other.id))
         {
-            let (origin, there) = (one.origin, other.origin);
-            let (from, to) = ends(other);
-            let message = match one.what {
-                Use::Address(_) => format!(
-                    "{first}, used here by {origin}, may be handed out again from {from}-{to} by {there}"
-                ),
-                Use::Range { range, .. } => format!(
-                    "{range}, handed out here by {origin}, meets {from}-{to}, handed out by {there}"
-                ),
-            };
             let help = "give each cluster a range of its own, or exclude what the other one uses";
-            let help = help.to_owned();
-            out.push(found(Code::OverlappingRanges, message, help, one, origin));
+            out.push(meets(one, other, "", help));
         }
-        if matches!(one.what, Use::Range { .. }) {
-            reach.add(one, last);
-        }
+        reach.add(mine, one);
     }
     out
 }
 
-/// What reaches furthest, and what reaches furthest in any cluster but that one's.
-#[derive(Default)]
-struct Reach<'c> {
-    furthest: Option<&'c Carried<'c>>,
-    other: Option<&'c Carried<'c>>,
+fn inside_clusters(world: &World<'_>, sorted: &[&Carried<'_>]) -> Vec<Found> {
+    let pools = Pools::read(world);
+    let mut out = Vec::new();
+    let mut said = BTreeSet::new();
+    let mut links: BTreeMap<_, Reach<'_, Keeper<'_>>> = BTreeMap::new();
+    for one in sorted.iter().copied() {
+        let Some((link, keeper)) = pools.of(one) else {
+            continue;
+        };
+        let place = (one.scope, one.origin.cluster.as_str(), link);
+        let reach = links.entry(place).or_default();
+        if let Some((theirs, other)) = reach.meets_of(&keeper, one)
+            && !pools.agree(one, &keeper, other, theirs)
+            && said.insert((one.id, other.id))
+        {
+            let on = match link {
+                "" => "the NIC of the default route",
+                link => link,
+            };
+            let then = format!("; both are on {on}, and neither knows what the other gave away");
+            out.push(meets(one, other, &then, keeper.help(theirs)));
+        }
+        reach.add(keeper, one);
+    }
+    out
 }
 
-impl<'c> Reach<'c> {
-    fn elsewhere(&self, mine: &str) -> Option<&'c Carried<'c>> {
-        match self.furthest {
-            Some(one) if one.origin.cluster == mine => self.other,
-            furthest => furthest,
-        }
+fn meets(one: &Carried<'_>, other: &Carried<'_>, then: &str, help: &str) -> Found {
+    let (origin, there) = (one.origin, other.origin);
+    let ((first, _), (from, to)) = (ends(one), ends(other));
+    let message = match one.what {
+        Use::Address(_) => format!(
+            "{first}, used here by {origin}, may be handed out again from {from}-{to} by {there}{then}"
+        ),
+        Use::Range { range, .. } => format!(
+            "{range}, handed out here by {origin}, meets {from}-{to}, handed out by {there}{then}"
+        ),
+    };
+    let help = help.to_owned();
+    found(Code::OverlappingRanges, message, help, one, origin)
+}
+
+/// What reaches furthest, and what reaches furthest of any keeper but that one's.
+struct Reach<'c, K> {
+    furthest: Option<(K, &'c Carried<'c>)>,
+    other: Option<(K, &'c Carried<'c>)>,
+}
+
+impl<K> Default for Reach<'_, K> {
+    fn default() -> Self {
+        let (furthest, other) = (None, None);
+        Self { furthest, other }
+    }
+}
+
+impl<'c, K: PartialEq> Reach<'c, K> {
+    /// A range of another keeper that holds the first address of this one.
+    fn meets(&self, mine: &K, one: &Carried<'_>) -> Option<&'c Carried<'c>> {
+        self.meets_of(mine, one).map(|(_, other)| other)
     }
 
-    fn add(&mut self, one: &'c Carried<'c>, last: IpAddr) {
-        let beyond = |held: Option<&Carried<'_>>| held.is_none_or(|held| ends(held).1 < last);
+    fn meets_of(&self, mine: &K, one: &Carried<'_>) -> Option<(&K, &'c Carried<'c>)> {
+        let elsewhere = match &self.furthest {
+            Some((keeper, _)) if keeper == mine => &self.other,
+            furthest => furthest,
+        };
+        let (keeper, other) = elsewhere.as_ref()?;
+        is_within(ends(one).0, ends(other)).then_some((keeper, *other))
+    }
+
+    /// Only ranges are handed out from.
+    fn add(&mut self, mine: K, one: &'c Carried<'c>) {
+        if !matches!(one.what, Use::Range { .. }) {
+            return;
+        }
+        let last = ends(one).1;
+        let beyond = |held: &Option<(K, &Carried<'_>)>| {
+            held.as_ref().is_none_or(|(_, held)| ends(held).1 < last)
+        };
         let leads = self
             .furthest
-            .is_some_and(|held| held.origin.cluster == one.origin.cluster);
-        if beyond(self.furthest) {
+            .as_ref()
+            .is_some_and(|(keeper, _)| *keeper == mine);
+        if beyond(&self.furthest) {
+            let before = self.furthest.replace((mine, one));
             if !leads {
-                self.other = self.furthest;
+                self.other = before;
             }
-            self.furthest = Some(one);
-        } else if !leads && beyond(self.other) {
-            self.other = Some(one);
+        } else if !leads && beyond(&self.other) {
+            self.other = Some((mine, one));
         }
     }
 }

@@ -6,14 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use mooring_api::{Code, Finding};
+use mooring_api::{Code, Finding, annotation};
 use serde_json::Value;
 
 use crate::report::Found;
 use crate::world::{Nad, Pod, World, annotation_of, is_local_config};
-
-/// Annotation of a workload or its pod template that says which network function it is: `upf`, `gnb`, ….
-pub const NETWORK_FUNCTION: &str = "mooring.dev/network-function";
 
 const LABELS: [&str; 6] = [
     "app.kubernetes.io/name",
@@ -83,7 +80,7 @@ fn is_upf(pod: &Pod<'_>) -> bool {
     let places = [pod.template, pod.object];
     let said = places
         .iter()
-        .find_map(|v| annotation_of(v, NETWORK_FUNCTION));
+        .find_map(|v| annotation_of(v, annotation::NETWORK_FUNCTION));
     if let Some(function) = said {
         return function.eq_ignore_ascii_case("upf");
     }

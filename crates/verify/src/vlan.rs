@@ -86,6 +86,27 @@ fn is_same(a: &Network<'_>, b: &Network<'_>) -> bool {
         || (!known && families(a).is_disjoint(&families(b)))
 }
 
+/// Which broadcast domain of its cluster an interface is on; empty for the NIC of the default route, which macvlan takes
+/// where none is named. Nothing where the plugin does not say.
+pub(crate) fn link(nad: &Nad<'_>, resource: Option<&str>) -> Option<String> {
+    let main = nad.main()?;
+    let named = |key: &str| word(main, key).unwrap_or_default().to_owned();
+    let tagged = |link: &str, key: &str| match tag(main, key) {
+        Some(vlan) => format!("{link}.{vlan}"),
+        None => link.to_owned(),
+    };
+    match nad.plugin() {
+        "macvlan" | "ipvlan" => Some(named("master")),
+        "vlan" => Some(tagged(word(main, "master")?, "vlanId")),
+        // Two bridges of one name are one on each node.
+        "bridge" => Some(tagged(word(main, "bridge").unwrap_or("cni0"), "vlan")),
+        "ovs" => Some(tagged(word(main, "bridge")?, "vlan")),
+        "sriov" => Some(tagged(resource?, "vlan")),
+        "host-device" => word(main, "device").map(str::to_owned),
+        _ => None,
+    }
+}
+
 /// What the frames go out on, and with which tag.
 pub(crate) fn wire(nad: &Nad<'_>, resource: Option<&str>) -> Option<(String, u64)> {
     let main = nad.main()?;

@@ -8,15 +8,15 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use mooring_api::{Cidr, HostCidr, annotation};
+use mooring_api::{HostCidr, annotation};
 use mooring_attach::nad::Use;
 use mooring_attach::networks::Entry;
-use serde_json::Value;
 
 use super::{Place, Unclear};
 use crate::carried::host;
+use crate::route::{Route, routes};
 use crate::vlan::wire;
-use crate::world::{Nad, Pod, World, annotation_of, list, word};
+use crate::world::{Nad, Pod, World, annotation_of, word};
 
 /// One end of the way.
 pub(super) struct End {
@@ -49,12 +49,6 @@ pub(super) struct Address {
     pub(super) shown: String,
     /// The network instance it is of, where that is known.
     pub(super) instance: Option<String>,
-}
-
-/// A route of the NAD.
-pub(super) struct Route {
-    pub(super) to: Cidr,
-    pub(super) gateway: Option<IpAddr>,
 }
 
 impl Address {
@@ -259,37 +253,4 @@ fn link(nad: &Nad<'_>, resource: Option<&str>) -> String {
         Some(on) => format!("{plugin} on {on}"),
         None => plugin.to_owned(),
     }
-}
-
-/// The NAD's routes. One without a gateway takes that of the address of its family, as the plugins do.
-fn routes(nad: &Nad<'_>) -> Vec<Route> {
-    let mut out = Vec::new();
-    for ipam in nad.ipams() {
-        let gateways = gateways(ipam);
-        for route in list(ipam, "routes") {
-            let text = |key: &str| route.get(key).and_then(Value::as_str);
-            let Some(Ok(to)) = text("dst").map(str::parse::<HostCidr>) else {
-                continue;
-            };
-            let to = to.subnet();
-            let own = text("gw").and_then(|gw| gw.parse().ok());
-            let same = |gw: &&IpAddr| gw.is_ipv4() == to.network().is_ipv4();
-            let gateway = own.or_else(|| gateways.iter().find(same).copied());
-            out.push(Route { to, gateway });
-        }
-    }
-    out
-}
-
-/// The gateways beside the addresses: of static, of host-local in both of its forms, of whereabouts.
-fn gateways(ipam: &serde_json::Map<String, Value>) -> Vec<IpAddr> {
-    let sets = list(ipam, "ranges")
-        .iter()
-        .filter_map(Value::as_array)
-        .flatten();
-    let beside = list(ipam, "addresses").iter().chain(sets);
-    let beside = beside.filter_map(Value::as_object).chain([ipam]);
-    beside
-        .filter_map(|one| word(one, "gateway")?.parse().ok())
-        .collect()
 }

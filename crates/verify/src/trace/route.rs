@@ -1,13 +1,13 @@
 //! A pod's routing table, as its kernel would have it.
 //!
 //! ```text
-//!  own subnets      scope link        longest prefix first;
-//!  NAD's routes     via their gateway   of equal ones the first that was added
-//!  default          via eth0, unless the annotation's default-route moves it
+//!  own subnets      scope link          longest prefix first;
+//!  NAD's routes     via their gateway     of equal ones the route that a plugin added last (IPv4)
+//!  default          via eth0, unless the annotation's default-route or a NAD moves it
 //! ```
 //!
-//! Easy to get wrong: a default route in a NAD does nothing. The primary network has added its own before, and
-//! the plugins pass over a route that is there already.
+//! Easy to get wrong: which routes of a NAD count is decided in [`crate::route`], for the rules too. Where
+//! the annotation moves the default route, the meta plugin takes those of the NADs away.
 
 use std::net::IpAddr;
 
@@ -22,6 +22,8 @@ pub(super) struct Hop<'a> {
     to: Option<Cidr>,
     interface: Option<&'a Interface>,
     gateway: Option<IpAddr>,
+    /// It was put before what was there.
+    is_prepended: bool,
 }
 
 impl<'a> Hop<'a> {
@@ -56,26 +58,21 @@ impl<'a> Table<'a> {
     pub(super) fn of(end: &'a End) -> Self {
         let mut table = Vec::new();
         for interface in &end.interfaces {
-            let connected = interface.addresses.iter().map(|address| Hop {
-                to: Some(address.host.subnet()),
+            let hop = |to, gateway, is_prepended| Hop {
+                to: Some(to),
                 interface: Some(interface),
-                gateway: None,
-            });
-            table.extend(connected);
-            let default = interface.defaults.iter().map(|gateway| Hop {
-                to: Some(everything(*gateway)),
-                interface: Some(interface),
-                gateway: Some(*gateway),
-            });
-            table.extend(default);
-            let routes = interface
-                .routes
-                .iter()
-                .filter(|route| !route.to.is_default());
-            table.extend(routes.map(|route| Hop {
-                to: Some(route.to),
-                interface: Some(interface),
-                gateway: route.gateway,
+                gateway,
+                is_prepended,
+            };
+            let own = interface.addresses.iter();
+            table.extend(own.map(|address| hop(address.host.subnet(), None, false)));
+            let moved = interface.defaults.iter();
+            table.extend(moved.map(|gateway| hop(everything(*gateway), Some(*gateway), false)));
+            let routes = interface.routes.iter().filter(|route| route.leads());
+            let routes = routes.filter(|route| !(route.to.is_default() && is_moved(end, route.to)));
+            table.extend(routes.map(|route| {
+                let before = route.to.network().is_ipv4();
+                hop(route.to, route.gateway, before)
             }));
         }
         Self(table)
@@ -87,17 +84,28 @@ impl<'a> Table<'a> {
             to: None,
             interface: None,
             gateway: None,
+            is_prepended: false,
         };
         let length = |hop: &Hop<'_>| hop.to.map_or(0, |to| to.prefix_len());
         let fits = |hop: &&Hop<'a>| hop.to.is_some_and(|to| to.contains(address));
         let mut best: Option<&Hop<'a>> = None;
         for hop in self.0.iter().filter(fits) {
-            if best.is_none_or(|best| length(hop) > length(best)) {
+            let wins = |best: &Hop<'a>| {
+                let (new, old) = (length(hop), length(best));
+                new > old || (new == old && hop.is_prepended)
+            };
+            if best.is_none_or(wins) {
                 best = Some(hop);
             }
         }
         best.copied().unwrap_or(PRIMARY)
     }
+}
+
+/// Whether the annotation moves the default route of this family.
+fn is_moved(end: &End, to: Cidr) -> bool {
+    let mut all = end.interfaces.iter().flat_map(|i| &i.defaults);
+    all.any(|gateway| gateway.is_ipv4() == to.network().is_ipv4())
 }
 
 fn everything(like: IpAddr) -> Cidr {

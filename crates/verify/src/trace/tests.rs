@@ -171,20 +171,58 @@ fn another_subnet_needs_a_route_there_and_one_back() {
 }
 
 #[test]
-fn a_default_route_counts_only_where_the_annotation_moves_it() {
+fn a_default_route_of_a_nad_takes_the_place_of_the_clusters_own() {
     let all = json!([{"dst": "0.0.0.0/0", "gw": "10.1.0.1"}]);
     let back = json!([{"dst": "10.1.0.0/24", "gw": "10.2.0.1"}]);
+    let other = json!([{"dst": "0.0.0.0/0", "gw": "10.3.0.1"}]);
     let docs = |networks: &str| {
         [
             fixed("ran", "n2", "10.1.0.5/24", &all),
+            fixed("ran", "n3", "10.3.0.5/24", &other),
             fixed("core", "n2", "10.2.0.5/24", &back),
             pod("ran", "gnb", networks),
             pod("core", "amf", "n2"),
         ]
     };
-    assert_eq!(reason(&docs("n2")), Reason::NoRoute);
-    let moved = r#"[{"name": "n2", "default-route": ["10.1.0.1"]}]"#;
-    assert_eq!(reason(&docs(moved)), Reason::Routed);
+    assert_eq!(reason(&docs("n2")), Reason::Routed);
+    let docs = docs("n2, n3");
+    let story = told(&docs, "gnb", "amf").unwrap();
+    assert_eq!(
+        story.from.interface.as_deref(),
+        Some("net2"),
+        "the last that a plugin adds stands first"
+    );
+}
+
+#[test]
+fn the_annotation_takes_the_default_routes_of_nads_away() {
+    let all = json!([{"dst": "0.0.0.0/0", "gw": "10.1.0.1"}]);
+    let none = json!([]);
+    let back = json!([{"dst": "10.3.0.0/24", "gw": "10.2.0.1"}]);
+    let networks = r#"[{"name": "n3", "default-route": ["10.3.0.1"]}, {"name": "n2"}]"#;
+    let docs = [
+        fixed("ran", "n2", "10.1.0.5/24", &all),
+        fixed("ran", "n3", "10.3.0.5/24", &none),
+        fixed("core", "n2", "10.2.0.5/24", &back),
+        pod("ran", "gnb", networks),
+        pod("core", "amf", "n2"),
+    ];
+    let story = told(&docs, "gnb", "amf").unwrap();
+    assert_eq!(story.from.interface.as_deref(), Some("net1"));
+    assert_eq!(story.verdict.reason, Reason::Routed);
+}
+
+#[test]
+fn an_ipv6_default_route_of_a_nad_stands_beside_the_clusters_own_and_is_nothing_to_rely_on() {
+    let all = json!([{"dst": "::/0", "gw": "fd00:1::1"}]);
+    let back = json!([{"dst": "fd00:1::/64", "gw": "fd00:2::1"}]);
+    let docs = [
+        fixed("ran", "n2", "fd00:1::5/64", &all),
+        fixed("core", "n2", "fd00:2::5/64", &back),
+        pod("ran", "gnb", "n2"),
+        pod("core", "amf", "n2"),
+    ];
+    assert_eq!(reason(&docs), Reason::NoRoute);
 }
 
 #[test]
