@@ -115,6 +115,7 @@ fn prefix(object: &Object, pools: &Pools, findings: &mut Vec<Finding>) -> Result
         ranges: choices::list(object, annotation::RANGES, RANGES, findings),
         exclude: choices::list(object, annotation::EXCLUDE, RANGES, findings),
         cool_down: choices::one(object, annotation::COOL_DOWN, SPAN, findings).unwrap_or_default(),
+        drain: choices::one(object, annotation::DRAIN, "true or false", findings).unwrap_or(false),
         kept: kept.collect(),
         labels,
         origin: reference,
@@ -156,6 +157,7 @@ fn serve_from_instances(pools: &mut Pools) {
                 ranges: Vec::new(),
                 exclude: Vec::new(),
                 cool_down: Span::default(),
+                drain: false,
                 kept: Vec::new(),
             });
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  has it already ─► Keep
-//!  fixed          ─► that and no other
+//!  fixed          ─► that and no other                       (a drained prefix goes no further than this line)
 //!  kept for it (spec.allocations) ─► what it had before ─► every matching prefix in turn, by the order
 //! ```
 //!
@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use mooring_api::{AddrRange, Cidr, Family, HostCidr, Time};
 
 use crate::room::{Room, size_of};
-use crate::serving::{SHOWN, Source, serving};
+use crate::serving::{SHOWN, Serving, Source, serving};
 use crate::walk::{Walks, lowest};
 use crate::{
     Candidate, Claim, Kept, Lease, Order, Pools, Prefix, Refusal, State, Table, Thing, Unusable,
@@ -99,10 +99,22 @@ pub fn candidates<'a>(
     if let Want::Vlan { id } = claim.want {
         return vlan::candidates(table, claim, id, now);
     }
-    let prefixes = serving(pools, claim)?;
+    let mut prefixes = serving(pools, claim, Serving::Held)?;
     let fixed = claim.fixed.map(|fixed| fixed_thing(claim, fixed));
     if let Some(lease) = keep(table, claim, &prefixes, fixed) {
         return Ok(Decision::Keep(lease));
+    }
+    if prefixes.iter().any(|p| p.drain) {
+        if let Some(thing) = fixed
+            && let Some(prefix) = around(&prefixes, &thing).filter(|p| p.drain)
+        {
+            return Err(Refusal::NotUsable {
+                thing,
+                prefix: Some(prefix.cidr),
+                why: Unusable::Drained,
+            });
+        }
+        prefixes = serving(pools, claim, Serving::New)?;
     }
     if let Some(thing) = fixed {
         let room = place(pools, table, &prefixes, claim, thing, now)?;
@@ -133,7 +145,7 @@ pub fn candidates<'a>(
 
 /// The refusal for a claim whose every candidate was lost, or that has none.
 pub fn exhausted(pools: &Pools, table: &Table, claim: &Claim, now: Time) -> Refusal {
-    let prefixes = match serving(pools, claim) {
+    let prefixes = match serving(pools, claim, Serving::New) {
         _ if matches!(claim.want, Want::Vlan { .. }) => Vec::new(),
         Ok(prefixes) => prefixes,
         Err(refusal) => return refusal,
@@ -203,8 +215,10 @@ fn keep(
     prefixes: &[Source<'_>],
     fixed: Option<Thing>,
 ) -> Option<Lease> {
-    let leases = table.held_by(&claim.holder).into_iter();
-    let fitting = leases.filter(|lease| match fixed {
+    let mut leases = table.held_by(&claim.holder);
+    // Who was moved has its new address, and its old one rests under the same name.
+    leases.sort_by_key(|lease| matches!(lease.state, State::Cooling { .. }));
+    let fitting = leases.into_iter().filter(|lease| match fixed {
         Some(thing) => lease.thing == thing,
         None => fits(claim.want, &lease.thing),
     });

@@ -107,6 +107,8 @@ pub struct Prefix {
     pub exclude: Vec<AddrRange>,
     /// How long a released address rests before somebody else gets it.
     pub cool_down: Span,
+    /// Nothing new is handed out; who has something keeps it.
+    pub drain: bool,
     /// `spec.allocations`: kept for one claim.
     pub kept: Vec<Kept>,
 }

@@ -110,6 +110,8 @@ pub enum Unusable {
     Excluded(AddrRange),
     /// Another prefix of the instance lies there.
     Prefix(Cidr),
+    /// Nothing new is handed out from the prefix.
+    Drained,
 }
 
 /// A prefix that cannot serve a claim.
@@ -121,6 +123,13 @@ pub struct Mismatch {
     pub origin: ObjectRef,
     /// What did not match.
     pub why: Vec<String>,
+}
+
+impl Mismatch {
+    /// Whether it would serve, were it not being drained.
+    fn only_drained(&self) -> bool {
+        matches!(self.why.as_slice(), [one] if one == "is being drained")
+    }
 }
 
 /// How full a prefix is.
@@ -169,6 +178,9 @@ impl Refusal {
             Self::NoMatchingPrefix { prefixes, .. } if prefixes.is_empty() => {
                 "add an IPPrefix to the instance".to_owned()
             }
+            Self::NoMatchingPrefix { prefixes, .. } if prefixes.iter().any(Mismatch::only_drained) => {
+                "add an IPPrefix with the same labels, or end the drain: moor pool drain PREFIX --undo".to_owned()
+            }
             Self::NoMatchingPrefix { .. } => {
                 "add an IPPrefix that fits, or change the labels of one of these or the claim's selector"
                     .to_owned()
@@ -198,6 +210,10 @@ impl Refusal {
                 why: Unusable::Excluded(_),
                 ..
             } => "choose another one, or remove the exclusion from the prefix".to_owned(),
+            Self::NotUsable {
+                why: Unusable::Drained,
+                ..
+            } => "choose one of another prefix, or end the drain: moor pool drain PREFIX --undo".to_owned(),
             Self::NotUsable { .. } => "choose another one".to_owned(),
         }
     }
@@ -250,6 +266,7 @@ impl fmt::Display for Unusable {
             Self::Gateway => f.write_str("is the gateway"),
             Self::Excluded(range) => write!(f, "is excluded ({range})"),
             Self::Prefix(other) => write!(f, "overlaps the prefix {other}"),
+            Self::Drained => f.write_str("cannot be taken: nothing new is handed out"),
         }
     }
 }

@@ -52,6 +52,7 @@ pub(crate) fn prefix(net: &str) -> Prefix {
         ranges: Vec::new(),
         exclude: Vec::new(),
         cool_down: Span(0),
+        drain: false,
         kept: Vec::new(),
     }
 }

@@ -39,9 +39,22 @@ impl Deref for Source<'_> {
     }
 }
 
+/// What the prefixes are asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Serving {
+    /// What somebody has already: one that is drained is among them.
+    Held,
+    /// Something new: one that is drained gives none.
+    New,
+}
+
 /// The prefixes that may serve the claim: those of its own kind first, then aggregates, each in the order
 /// they were read.
-pub(crate) fn serving<'a>(pools: &'a Pools, claim: &Claim) -> Result<Vec<Source<'a>>, Refusal> {
+pub(crate) fn serving<'a>(
+    pools: &'a Pools,
+    claim: &Claim,
+    what: Serving,
+) -> Result<Vec<Source<'a>>, Refusal> {
     let instance = pools.instances.get(&claim.instance);
     let read = || {
         pools
@@ -75,7 +88,7 @@ pub(crate) fn serving<'a>(pools: &'a Pools, claim: &Claim) -> Result<Vec<Source<
     let mut chosen: Vec<Source<'a>> = here()
         .filter(|p| turn(p.kind, claim).is_some() && fits(p, claim, &only))
         .collect();
-    if chosen.is_empty() {
+    if chosen.is_empty() || (what == Serving::New && chosen.iter().all(|p| p.drain)) {
         let all = here().map(|prefix| Mismatch {
             prefix: prefix.cidr,
             origin: prefix.origin.clone(),
@@ -88,6 +101,9 @@ pub(crate) fn serving<'a>(pools: &'a Pools, claim: &Claim) -> Result<Vec<Source<
             prefixes: all.take(SHOWN).collect(),
             more: here().count().saturating_sub(SHOWN),
         });
+    }
+    if what == Serving::New {
+        chosen.retain(|p| !p.drain);
     }
     // Stable: the order of reading decides among equals.
     chosen.sort_by_key(|p| turn(p.kind, claim));
@@ -119,6 +135,7 @@ fn aggregates(pools: &Pools, instance: &Instance) -> impl Iterator<Item = Prefix
             ranges: Vec::new(),
             exclude: Vec::new(),
             cool_down: Span::default(),
+            drain: false,
             kept: Vec::new(),
         })
 }
@@ -222,6 +239,9 @@ fn reasons(prefix: &Prefix, claim: &Claim, only: &Only) -> Vec<String> {
         why.push(format!("belongs to cluster {cluster}"));
     }
     why.extend(unmet(prefix, &claim.selector, only));
+    if prefix.drain {
+        why.push("is being drained".to_owned());
+    }
     why
 }
 

@@ -181,6 +181,7 @@ fn pools() -> Result<Pools> {
             ranges: Vec::new(),
             exclude: Vec::new(),
             cool_down: Span(0),
+            drain: false,
             kept: Vec::new(),
         };
         prefix.fill_gateway();

@@ -96,7 +96,10 @@ impl Naive {
 
     /// What the holder has that the claim is about.
     pub(super) fn holds(&self, claim: &Claim, _now: Time) -> Option<Thing> {
-        let mut mine = self.leases.iter().filter(|l| l.holder == claim.holder);
+        let mine = self.leases.iter().filter(|l| l.holder == claim.holder);
+        let (resting, taken): (Vec<&Lease>, Vec<&Lease>) =
+            mine.partition(|l| matches!(l.state, State::Cooling { .. }));
+        let mut mine = taken.into_iter().chain(resting);
         let pools = super::world::pools();
         let prefixes = Self::prefixes(&pools, claim);
         let fixed = Self::fixed(claim);
