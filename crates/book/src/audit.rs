@@ -56,6 +56,8 @@ pub struct AuditFilter {
     pub package: Option<String>,
     /// Of this cluster.
     pub cluster: Option<String>,
+    /// Of this holder, by any of its names: workload, package or interface.
+    pub holder: Option<String>,
     /// Not before.
     pub since: Option<Time>,
 }
@@ -68,13 +70,25 @@ impl AuditFilter {
             addr,
             package,
             cluster,
+            holder,
             since,
         } = self;
+        let named = |name: &String| {
+            let Holder {
+                package,
+                workload,
+                interface,
+                ..
+            } = &entry.holder;
+            [package, workload, interface].contains(&name)
+                || workload.split_once('/').is_some_and(|(_, w)| w == name)
+        };
         let covers = |addr: &IpAddr| entry.thing.range().is_some_and(|r| r.contains(*addr));
         instance.as_ref().is_none_or(|i| *i == entry.instance)
             && addr.as_ref().is_none_or(covers)
             && package.as_ref().is_none_or(|p| *p == entry.holder.package)
             && cluster.as_ref().is_none_or(|c| *c == entry.holder.cluster)
+            && holder.as_ref().is_none_or(named)
             && since.is_none_or(|s| entry.at >= s)
     }
 }

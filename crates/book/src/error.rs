@@ -32,6 +32,21 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A later version of the program wrote the book.
+    #[error(
+        "the book {path} was written by a newer version: it has schema {schema}, this one reads {reads}"
+    )]
+    Newer {
+        /// The book.
+        path: String,
+        /// What it has.
+        schema: u64,
+        /// What this version reads.
+        reads: u64,
+    },
+    /// A change was planned from a book that is not so any more.
+    #[error("{0} is not what it was when the change was planned; nothing was changed")]
+    Amended(String),
     /// A transaction of this process is being made: reserve or drop it first.
     #[error("transaction {} is still being made", .0.0)]
     InTransaction(TxnId),
@@ -46,6 +61,8 @@ impl Error {
         match self {
             Self::Busy { .. } | Self::Overtaken { .. } => "BookBusy",
             Self::Unusable { .. } => "BookUnreadable",
+            Self::Newer { .. } => "BookNewer",
+            Self::Amended(_) => "BookBusy",
             Self::InTransaction(_) => "InTransaction",
             Self::NotOpen(_) => "TransactionNotOpen",
         }

@@ -19,6 +19,9 @@ use crate::error::Error;
 use crate::ledger::{Ledger, store_over_ledger};
 use keep::FileKeep;
 
+pub(crate) use keep::unusable;
+pub(crate) use open::patiently;
+
 /// A book in a file.
 pub struct FileStore(Ledger<FileKeep>);
 

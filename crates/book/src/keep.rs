@@ -11,10 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::{AuditFilter, Entry};
 use crate::error::Error;
+use crate::reservation::{Reservation, ReservationNote};
 use crate::store::PackageRecord;
 
 /// How many committed transactions are remembered, so that committing one again is success.
 pub(crate) const REMEMBERED: usize = 512;
+
+/// How many entries of the trail are kept; the oldest go first. A fleet of ten thousand interfaces that is rendered
+/// anew leaves twenty thousand, so this is months of ordinary days and some tens of megabytes.
+pub(crate) const TRAIL: usize = 100_000;
 
 /// Something that an open transaction wants to have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +83,8 @@ pub(crate) struct Open {
     pub(crate) releases: Vec<Release>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) packages: Vec<PackageNote>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) reservations: Vec<Reservation>,
 }
 
 /// One durable step. Drops come before puts; what changes its holder is dropped and put.
@@ -89,6 +96,7 @@ pub(crate) struct Change {
     pub(crate) close: Vec<TxnId>,
     pub(crate) committed: Option<(TxnId, Time)>,
     pub(crate) packages: Vec<PackageNote>,
+    pub(crate) reservations: Vec<ReservationNote>,
     pub(crate) audit: Vec<Entry>,
     /// The next transaction's id is at least this.
     pub(crate) next: u64,
@@ -104,12 +112,13 @@ impl Change {
             close,
             committed,
             packages,
+            reservations,
             audit,
             next: _,
         } = self;
         let leases = drop.is_empty() && put.is_empty() && audit.is_empty();
         let txns = open.is_empty() && close.is_empty() && committed.is_none();
-        leases && txns && packages.is_empty()
+        leases && txns && packages.is_empty() && reservations.is_empty()
     }
 }
 
@@ -136,6 +145,8 @@ pub(crate) trait Keep {
     fn package(&self, cluster: &str, id: &str) -> Result<Option<PackageRecord>, Error>;
     /// All packages, ordered by cluster, then id.
     fn packages(&self) -> Result<Vec<PackageRecord>, Error>;
+    /// What was reserved by hand, in any order.
+    fn reservations(&self) -> Result<Vec<Reservation>, Error>;
     /// See [`crate::Store::audit`].
     fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<Entry>, Error>;
     /// The error of something that cannot be.

@@ -19,9 +19,11 @@ use std::sync::OnceLock;
 use mooring_api::Time;
 use mooring_ipam::{Lease, TxnId};
 
+use crate::amend::Amendment;
 use crate::audit::{AuditFilter, Entry};
 use crate::error::Error;
 use crate::file::{FileStore, Options};
+use crate::reservation::Reservation;
 use crate::restore::Restored;
 use crate::store::{Filter, PackageRecord, Pending, Store, Txn};
 
@@ -133,6 +135,15 @@ impl Store for LazyStore {
 
     fn pending(&self) -> Result<Vec<Pending>, Error> {
         self.file()?.pending()
+    }
+
+    fn reservations(&self) -> Result<Vec<Reservation>, Error> {
+        self.file()?.reservations()
+    }
+
+    fn amend(&self, amendment: &Amendment, now: Time) -> Result<(), Error> {
+        // Not repeated when overtaken: what it was planned from is gone. See `settle`.
+        self.file()?.amend(amendment, now)
     }
 
     fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<Entry>, Error> {

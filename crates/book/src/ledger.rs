@@ -18,11 +18,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mooring_api::Time;
-use mooring_ipam::{InstanceKey, Lease, State, Table, TxnId};
+use mooring_ipam::{InstanceKey, Lease, State, Table, Thing, TxnId};
 
+use crate::amend::Amendment;
 use crate::audit::{AuditFilter, Entry, Event};
 use crate::error::Error;
 use crate::keep::{Change, Keep, Open};
+use crate::reservation::{Reservation, ReservationNote};
 use crate::restore::Restored;
 use crate::store::{Filter, PackageRecord, Pending, Txn};
 
@@ -37,6 +39,8 @@ struct Inner<K> {
     tables: BTreeMap<InstanceKey, Table>,
     /// Reserved transactions.
     open: BTreeMap<TxnId, Open>,
+    /// What was reserved by hand. They are few, so all of them are here.
+    reservations: BTreeMap<(InstanceKey, Thing), Reservation>,
     /// The transaction that is being made; one at a time.
     draft: Option<Draft>,
     next: u64,
@@ -47,10 +51,12 @@ struct Inner<K> {
 impl<K: Keep> Ledger<K> {
     pub(crate) fn new(keep: K) -> Result<Self, Error> {
         let (open, next) = keep.open()?;
+        let reservations = keep.reservations()?;
         Ok(Self(Mutex::new(Inner {
             keep,
             tables: BTreeMap::new(),
             open: open.into_iter().map(|o| (o.id, o)).collect(),
+            reservations: reservations.into_iter().map(|r| (r.key(), r)).collect(),
             draft: None,
             next,
             owed: VecDeque::new(),
@@ -139,6 +145,10 @@ impl<K: Keep> Ledger<K> {
         shown.collect()
     }
 
+    pub(crate) fn reservations(&self) -> Vec<Reservation> {
+        self.lock().reservations.values().cloned().collect()
+    }
+
     pub(crate) fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<Entry>, Error> {
         self.lock().keep.audit(filter, limit)
     }
@@ -156,6 +166,16 @@ impl<K: Keep> Ledger<K> {
             inner.make(change)?;
         }
         Ok(restored)
+    }
+
+    pub(crate) fn amend(&self, amendment: &Amendment, now: Time) -> Result<(), Error> {
+        let mut inner = self.lock();
+        inner.must_be_idle()?;
+        let change = inner.plan_amend(amendment, now)?;
+        if change.is_empty() {
+            return Ok(());
+        }
+        inner.make(change)
     }
 }
 
@@ -216,7 +236,36 @@ impl<K: Keep> Inner<K> {
                 self.apply(change);
             }
         }
+        let change = self.plan_end(now)?;
+        if change.is_empty() {
+            return Ok(());
+        }
+        if self.keep.is_writable() {
+            return self.make(change);
+        }
+        self.owed.push_back(change.clone());
+        self.apply(change);
         Ok(())
+    }
+
+    /// A lease that goes, or that rests, takes its reservation with it.
+    fn forget_with_leases(&self, change: &mut Change) {
+        if self.reservations.is_empty() {
+            return;
+        }
+        let rests = |l: &&Lease| matches!(l.state, State::Cooling { .. });
+        let gone = change.drop.iter().chain(change.put.iter().filter(rests));
+        let kept: BTreeSet<(InstanceKey, Thing)> = change
+            .reservations
+            .iter()
+            .map(|note| (note.key().0.clone(), *note.key().1))
+            .collect();
+        let keys = gone.map(|l| (l.instance.clone(), l.thing));
+        let forgotten = keys.filter(|k| self.reservations.contains_key(k) && !kept.contains(k));
+        let notes: Vec<ReservationNote> = forgotten
+            .map(|(instance, thing)| ReservationNote::Forget { instance, thing })
+            .collect();
+        change.reservations.extend(notes);
     }
 
     /// Makes a change durable, then true.
@@ -227,6 +276,7 @@ impl<K: Keep> Inner<K> {
             self.owed.pop_front();
         }
         change.next = self.next;
+        self.forget_with_leases(&mut change);
         self.keep.persist(&change)?;
         self.apply(change);
         Ok(())
@@ -247,6 +297,14 @@ impl<K: Keep> Inner<K> {
             self.open.remove(&txn);
         }
         self.open.extend(change.open.into_iter().map(|o| (o.id, o)));
+        for note in change.reservations {
+            match note {
+                ReservationNote::Note(r) => self.reservations.insert(r.key(), r),
+                ReservationNote::Forget { instance, thing } => {
+                    self.reservations.remove(&(instance, thing))
+                }
+            };
+        }
     }
 }
 
@@ -290,6 +348,20 @@ macro_rules! store_over_ledger {
 
             fn pending(&self) -> Result<Vec<$crate::store::Pending>, $crate::error::Error> {
                 Ok(self.0.pending())
+            }
+
+            fn reservations(
+                &self,
+            ) -> Result<Vec<$crate::reservation::Reservation>, $crate::error::Error> {
+                Ok(self.0.reservations())
+            }
+
+            fn amend(
+                &self,
+                amendment: &$crate::amend::Amendment,
+                now: mooring_api::Time,
+            ) -> Result<(), $crate::error::Error> {
+                self.0.amend(amendment, now)
             }
 
             fn audit(

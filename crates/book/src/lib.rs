@@ -10,7 +10,10 @@
 //! The store decides Won or Lost; *which* address to try is `mooring-ipam`'s decision.
 
 mod allocate;
+mod amend;
 mod audit;
+mod backup;
+mod content;
 mod error;
 mod file;
 mod keep;
@@ -18,15 +21,26 @@ mod lazy;
 mod ledger;
 mod locate;
 mod memory;
+mod merge;
+mod place;
+mod reservation;
 mod restore;
 mod store;
+mod text;
 
 pub use allocate::allocate;
+pub use amend::Amendment;
 pub use audit::{AuditFilter, Entry, Event};
+pub use backup::{Restoration, backup, is_book};
+pub use content::{Content, Difference};
 pub use error::Error;
 pub use file::{FileStore, Options};
 pub use lazy::{Access, LazyStore};
 pub use locate::{BOOK_VARIABLE, locate};
 pub use memory::MemoryStore;
+pub use merge::{Clash, Merge, Side, Why, merge, rename};
+pub use place::{Disk, RealDisk};
+pub use reservation::Reservation;
 pub use restore::{Conflict, Restored};
 pub use store::{Filter, Outcome, PackageRecord, Pending, Store, Txn};
+pub use text::{LARGEST_TEXT, TEXT_VERSION, Text, read_text};

@@ -6,8 +6,9 @@ use mooring_ipam::{InstanceKey, Lease, Thing, TxnId};
 
 use crate::audit::{AuditFilter, Entry};
 use crate::error::Error;
-use crate::keep::{Change, Keep, Open, PackageNote, REMEMBERED};
+use crate::keep::{Change, Keep, Open, PackageNote, REMEMBERED, TRAIL};
 use crate::ledger::{Ledger, store_over_ledger};
+use crate::reservation::Reservation;
 use crate::store::PackageRecord;
 
 /// A book in memory.
@@ -83,6 +84,7 @@ impl Keep for MemoryKeep {
             };
         }
         self.trail.extend(change.audit.iter().cloned());
+        self.trail.drain(..self.trail.len().saturating_sub(TRAIL));
         Ok(())
     }
 
@@ -116,6 +118,10 @@ impl Keep for MemoryKeep {
 
     fn packages(&self) -> Result<Vec<PackageRecord>, Error> {
         Ok(self.packages.values().cloned().collect())
+    }
+
+    fn reservations(&self) -> Result<Vec<Reservation>, Error> {
+        Ok(Vec::new())
     }
 
     fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<Entry>, Error> {

@@ -11,8 +11,10 @@ use mooring_api::{Span, Time};
 use mooring_ipam::{Candidate, Holder, InstanceKey, Lease, Table, Thing, TxnId};
 use serde::{Deserialize, Serialize};
 
+use crate::amend::Amendment;
 use crate::audit::{AuditFilter, Entry};
 use crate::error::Error;
+use crate::reservation::Reservation;
 use crate::restore::Restored;
 
 /// What a try to take something came to.
@@ -106,7 +108,13 @@ pub trait Store {
     fn packages(&self) -> Result<Vec<PackageRecord>, Error>;
     /// Reserved transactions, oldest first.
     fn pending(&self) -> Result<Vec<Pending>, Error>;
-    /// The newest `limit` entries that fit, oldest of them first.
+    /// What was reserved by hand, ordered by instance, then thing. One that has ended is among them until the next
+    /// transaction begins.
+    fn reservations(&self) -> Result<Vec<Reservation>, Error>;
+    /// Makes a change that was planned from what the book held, durably and at once. Where the book is not that any
+    /// more, it is [`Error::Amended`] and nothing changes.
+    fn amend(&self, amendment: &Amendment, now: Time) -> Result<(), Error>;
+    /// The newest `limit` entries that fit, oldest of them first. The book keeps a hundred thousand.
     fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<Entry>, Error>;
     /// Puts leases and package records back as they are, durably and at once: `book rebuild`, `book import`.
     ///
@@ -156,6 +164,9 @@ pub trait Txn {
     fn forget_package(&mut self, cluster: &str, id: &str) -> Result<(), Error>;
     /// Where a package was last, this transaction's changes included.
     fn package(&self, cluster: &str, id: &str) -> Result<Option<PackageRecord>, Error>;
+    /// Remembers why something is reserved by hand, when the transaction commits. The lease is taken for
+    /// [`Reservation::holder`] before; it takes the reservation with it when it goes.
+    fn note_reservation(&mut self, reservation: Reservation) -> Result<(), Error>;
     /// Whether reserving and committing would change anything but times. A render that changes nothing may drop
     /// the transaction instead.
     fn is_unchanged(&self) -> bool;

@@ -293,6 +293,16 @@ impl NoBook {
 }
 
 impl Store for NoBook {
+    fn reservations(&self) -> Result<Vec<mooring_book::Reservation>, mooring_book::Error> {
+        Self::refuse()
+    }
+    fn amend(
+        &self,
+        _: &mooring_book::Amendment,
+        _: Time,
+    ) -> Result<(), mooring_book::Error> {
+        Self::refuse()
+    }
     fn begin(&self, _: Time) -> Result<Box<dyn mooring_book::Txn + '_>, mooring_book::Error> {
         Self::refuse()
     }

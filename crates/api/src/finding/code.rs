@@ -107,6 +107,8 @@ codes! {
     PrefixOutsideInstance,
     /// No prefix fits the claim.
     NoMatchingPrefix,
+    /// A pool cannot be changed that way.
+    PoolChangeRefused,
     /// Every matching prefix is full.
     PoolExhausted,
     /// The wanted address or VLAN belongs to somebody else.
@@ -115,6 +117,10 @@ codes! {
     AddressOutsidePrefix,
     /// The wanted address is the network, broadcast or gateway address, or is excluded.
     AddressNotUsable,
+    /// A move to another IPAM flavour could not keep an address.
+    AddressNotKept,
+    /// An external system has not answered a claim yet.
+    ExternalIpam,
     /// An address rests after its release.
     AddressCooling,
     /// The same address is used twice.
@@ -181,6 +187,12 @@ codes! {
     BookBusy,
     /// The book cannot be read.
     BookUnreadable,
+    /// The book, or an export of one, was written by a newer version.
+    BookNewer,
+    /// A file is not an export that could be imported.
+    ImportInvalid,
+    /// A holder has one address in the book and another one elsewhere.
+    AddressDiffers,
 }
 
 impl FromStr for Code {

@@ -18,16 +18,17 @@ use serde::de::DeserializeOwned;
 use super::holder::HolderFile;
 use super::schema::{
     AUDIT, CLASS_END, COMMITTED, HOLDERS, Keys, LEASES, META, META_CHANGES, META_NEXT_ENTRY,
-    META_NEXT_TXN, META_SCHEMA, PACKAGES, SCHEMA, TXNS,
+    META_NEXT_TXN, META_SCHEMA, PACKAGES, RESERVATIONS, SCHEMA, TXNS, place,
 };
 use super::{Options, open};
 use crate::audit::{AuditFilter, Entry};
 use crate::error::Error;
-use crate::keep::{Change, Keep, Open, PackageNote, REMEMBERED};
+use crate::keep::{Change, Keep, Open, PackageNote, REMEMBERED, TRAIL};
+use crate::reservation::{Reservation, ReservationNote};
 use crate::store::PackageRecord;
 
 /// Why an operation on the database failed.
-pub(super) type Cause = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Said to whoever asks a book that [`Keep::ready`] had to close.
 const CLOSED: &str = "it was closed, and has to be opened again";
@@ -67,6 +68,7 @@ impl FileKeep {
             source,
             later: None,
         };
+        let mut newer = None;
         let empty = keep.read(true, |txn| {
             if txn.list_tables()?.next().is_none() {
                 return Ok(true);
@@ -74,12 +76,23 @@ impl FileKeep {
             let meta = txn.open_table(META).map_err(|_| "it is not a book")?;
             match meta.get(META_SCHEMA)?.map(|v| v.value()) {
                 Some(SCHEMA) => Ok(false),
+                Some(other) if other > SCHEMA => {
+                    newer = Some(other);
+                    Ok(false)
+                }
                 Some(other) => {
                     Err(format!("it has schema {other}, this version reads {SCHEMA}").into())
                 }
                 None => Err("it is not a book".into()),
             }
         })?;
+        if let Some(schema) = newer {
+            return Err(Error::Newer {
+                path: keep.path.display().to_string(),
+                schema,
+                reads: SCHEMA,
+            });
+        }
         if empty && keep.is_writable() {
             keep.guarded(|| {
                 let txn = keep.database()?.begin_write()?;
@@ -87,6 +100,7 @@ impl FileKeep {
                 txn.open_table(LEASES)?;
                 txn.open_table(HOLDERS)?;
                 txn.open_table(PACKAGES)?;
+                txn.open_table(RESERVATIONS)?;
                 txn.open_table(TXNS)?;
                 txn.open_table(COMMITTED)?;
                 txn.open_table(AUDIT)?;
@@ -181,7 +195,7 @@ fn said(panic: &(dyn Any + Send)) -> String {
 }
 
 /// The book cannot be used, and what to do about that.
-pub(super) fn unusable(path: &Path, source: Cause) -> Error {
+pub(crate) fn unusable(path: &Path, source: Cause) -> Error {
     use io::ErrorKind::{
         IsADirectory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
     };
@@ -348,6 +362,17 @@ impl Keep for FileKeep {
         })
     }
 
+    fn reservations(&self) -> Result<Vec<Reservation>, Error> {
+        self.read(Vec::new(), |txn| {
+            let table = match txn.open_table(RESERVATIONS) {
+                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+                table => table?,
+            };
+            let each = table.iter()?;
+            each.map(|row| from_json(row?.1.value())).collect()
+        })
+    }
+
     fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<Entry>, Error> {
         self.read(Vec::new(), |txn| {
             let (trail, mut found) = (txn.open_table(AUDIT)?, Vec::new());
@@ -404,6 +429,18 @@ fn write(txn: &redb::WriteTransaction, change: &Change) -> Result<(), Cause> {
             }
         }
     }
+    if !change.reservations.is_empty() {
+        let mut reservations = txn.open_table(RESERVATIONS)?;
+        for note in &change.reservations {
+            let (instance, thing) = note.key();
+            let (class, place) = place(thing);
+            let key = (instance.namespace(), instance.name(), class, &*place);
+            match note {
+                ReservationNote::Note(r) => reservations.insert(key, &*to_json(r)?)?,
+                ReservationNote::Forget { .. } => reservations.remove(key)?,
+            };
+        }
+    }
     let mut meta = txn.open_table(META)?;
     let mut number = meta.get(META_NEXT_ENTRY)?.map_or(0, |v| v.value());
     let mut trail = txn.open_table(AUDIT)?;
@@ -412,6 +449,9 @@ fn write(txn: &redb::WriteTransaction, change: &Change) -> Result<(), Cause> {
         number += 1;
     }
     meta.insert(META_NEXT_ENTRY, number)?;
+    for _ in (TRAIL as u64)..trail.len()? {
+        trail.pop_first()?;
+    }
     let changes = meta.get(META_CHANGES)?.map_or(0, |v| v.value());
     meta.insert(META_CHANGES, changes + 1)?;
     let next = meta.get(META_NEXT_TXN)?.map_or(0, |v| v.value());

@@ -131,20 +131,28 @@ fn copied(path: &Path) -> Result<Source, DatabaseError> {
     Ok(Source::Read(Box::<Database>::new(db)))
 }
 
+/// Which file has this name.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let known = fs::metadata(path).ok()?;
+    Some((known.dev(), known.ino()))
+}
+
 /// Waits for others to close the book, at most as long as the options say.
 ///
-/// What it waited is the sum of its pauses: this room reads no clock.
-fn patiently<T>(
+/// A restore puts another file in the book's place, perhaps between opening it and getting its lock; then what was opened
+/// is not the book any more, and is opened again. What it waited is the sum of its pauses: this room reads no clock.
+pub(crate) fn patiently<T>(
     path: &Path,
     options: &Options,
     open: impl Fn() -> Result<T, DatabaseError>,
 ) -> Result<T, Error> {
     let (mut waited, mut pause) = (Duration::ZERO, Duration::from_millis(1));
     loop {
-        let outcome = guarded(|| match open() {
-            Ok(opened) => Ok(Some(opened)),
-            Err(DatabaseError::DatabaseAlreadyOpen) => Ok(None),
-            Err(e) => Err(e.into()),
+        let outcome = guarded(|| match (identity(path), open()) {
+            (before, Ok(opened)) => Ok((before == identity(path)).then_some(opened)),
+            (_, Err(DatabaseError::DatabaseAlreadyOpen)) => Ok(None),
+            (_, Err(e)) => Err(e.into()),
         });
         if let Some(opened) = outcome.map_err(|source| unusable(path, source))? {
             return Ok(opened);

@@ -31,6 +31,9 @@ pub(super) const HOLDERS: TableDefinition<'_, HolderKey<'static>, ()> =
 /// (cluster, id).
 pub(super) const PACKAGES: TableDefinition<'_, (&str, &str), &[u8]> =
     TableDefinition::new("packages");
+/// What was reserved by hand, by the lease's key. Books that are older than reservations do not have it.
+pub(super) const RESERVATIONS: TableDefinition<'_, LeaseKey<'static>, &[u8]> =
+    TableDefinition::new("reservations");
 pub(super) const TXNS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("transactions");
 pub(super) const COMMITTED: TableDefinition<'_, u64, u64> = TableDefinition::new("committed");
 pub(super) const AUDIT: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("audit");

@@ -12,6 +12,7 @@ use super::table::{is_reserved_by, make_room, put};
 use super::{Inner, Ledger};
 use crate::error::Error;
 use crate::keep::{Keep, Open, PackageNote, Release, Take};
+use crate::reservation::Reservation;
 use crate::store::{Outcome, PackageRecord, Txn};
 
 /// Instance and thing.
@@ -26,6 +27,7 @@ pub(super) struct Draft {
     taken: BTreeMap<(String, String), BTreeSet<Key>>,
     releases: BTreeMap<Key, Release>,
     packages: BTreeMap<(String, String), PackageNote>,
+    reservations: BTreeMap<Key, Reservation>,
 }
 
 impl Draft {
@@ -37,6 +39,7 @@ impl Draft {
             taken: BTreeMap::new(),
             releases: BTreeMap::new(),
             packages: BTreeMap::new(),
+            reservations: BTreeMap::new(),
         }
     }
 
@@ -55,7 +58,8 @@ impl Draft {
             }
             _ => false,
         };
-        self.takes.values().all(same) && self.releases.is_empty() && self.packages.is_empty()
+        let noted = !self.packages.is_empty() || !self.reservations.is_empty();
+        self.takes.values().all(same) && self.releases.is_empty() && !noted
     }
 }
 
@@ -196,6 +200,7 @@ impl<K: Keep> Inner<K> {
         if let Some(take) = taken {
             self.undo_take(id, take);
         }
+        self.draft().reservations.remove(&key);
         if let Some(lease) = lease.filter(|l| l.state == State::Held) {
             let release = Release {
                 instance: instance.clone(),
@@ -214,6 +219,18 @@ impl<K: Keep> Inner<K> {
         match noted {
             Some(note) => Ok(note.record().cloned()),
             None => self.keep.package(cluster, id),
+        }
+    }
+
+    /// Records what will be, unless that is what the book has.
+    fn note_reservation(&mut self, reservation: Reservation) {
+        let key = reservation.key();
+        let known = self.reservations.get(&key) == Some(&reservation);
+        let draft = self.draft();
+        if known {
+            draft.reservations.remove(&key);
+        } else {
+            draft.reservations.insert(key, reservation);
         }
     }
 
@@ -309,6 +326,11 @@ impl<K: Keep> Txn for Handle<'_, K> {
         self.ledger.lock().package(cluster, id)
     }
 
+    fn note_reservation(&mut self, reservation: Reservation) -> Result<(), Error> {
+        self.ledger.lock().note_reservation(reservation);
+        Ok(())
+    }
+
     fn is_unchanged(&self) -> bool {
         self.ledger.lock().draft().is_unchanged()
     }
@@ -322,6 +344,7 @@ impl<K: Keep> Txn for Handle<'_, K> {
             takes: draft.takes.values().cloned().collect(),
             releases: draft.releases.values().cloned().collect(),
             packages: draft.packages.values().cloned().collect(),
+            reservations: draft.reservations.values().cloned().collect(),
         };
         let change = inner.plan_reserve(open, self.now)?;
         inner.make(change)?;

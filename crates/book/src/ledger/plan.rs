@@ -1,4 +1,4 @@
-//! What a commit, an undo and a restore come to, as one [`Change`].
+//! What a commit, an undo, an end, a restore and an amendment come to, as one [`Change`].
 //!
 //! Two open transactions can count on the same lease of the same holder: a draft is rendered again, or one draft
 //! drops an interface that another keeps. The lease itself names one of them. When that one ends, the lease goes
@@ -19,9 +19,11 @@ use mooring_ipam::{Holder, InstanceKey, Lease, State, Thing, TxnId};
 
 use super::Inner;
 use super::table::{is_reserved_by, make_room, put};
+use crate::amend::Amendment;
 use crate::audit::{Entry, Event};
 use crate::error::Error;
 use crate::keep::{Change, Keep, Open, PackageNote, Take};
+use crate::reservation::ReservationNote;
 use crate::restore::{Conflict, Restored};
 use crate::store::PackageRecord;
 
@@ -146,6 +148,12 @@ impl<K: Keep> Inner<K> {
             close: vec![open.id],
             committed: Some((open.id, now)),
             packages: open.packages.clone(),
+            reservations: open
+                .reservations
+                .iter()
+                .cloned()
+                .map(ReservationNote::Note)
+                .collect(),
             ..Change::default()
         };
         for take in &open.takes {
@@ -263,6 +271,82 @@ impl<K: Keep> Inner<K> {
             }
         }
         fitting
+    }
+
+    /// Reservations by hand whose time is over, with their leases.
+    pub(super) fn plan_end(&mut self, now: Time) -> Result<Change, Error> {
+        let ended = self.reservations.values().filter(|r| r.has_ended(now));
+        let ended: Vec<_> = ended.cloned().collect();
+        let mut change = Change::default();
+        for reservation in ended {
+            let (instance, thing) = reservation.key();
+            let lease = self.lease_of(&instance, &thing, &reservation.holder())?;
+            if let Some(lease) = lease.filter(|l| l.state == State::Held) {
+                change.audit.push(entry(Event::Expired, now, &lease, None));
+                change.drop.push(lease);
+            }
+            let forget = ReservationNote::Forget { instance, thing };
+            change.reservations.push(forget);
+        }
+        Ok(change)
+    }
+
+    /// What goes and what comes, if the book still is what the plan saw.
+    pub(super) fn plan_amend(&mut self, amendment: &Amendment, now: Time) -> Result<Change, Error> {
+        let (mut removed, mut replaced, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
+        let mut outcome = Ok(());
+        // First, so that nothing fails half way.
+        for lease in amendment.drop.iter().chain(&amendment.put) {
+            self.table(&lease.instance)?;
+        }
+        for lease in &amendment.drop {
+            let table = self.table(&lease.instance)?;
+            match table.get(&lease.thing) {
+                Some(has) if has == *lease => removed.extend(table.remove(&lease.thing)),
+                _ => outcome = outcome.and(Err(Error::Amended(lease.thing.to_string()))),
+            }
+        }
+        for lease in &amendment.put {
+            let table = self.table(&lease.instance)?;
+            match table.insert(lease.clone()) {
+                Ok(before) => {
+                    replaced.extend(before);
+                    inserted.push(lease);
+                }
+                Err(_) => outcome = outcome.and(Err(Error::Amended(lease.thing.to_string()))),
+            }
+        }
+        // The tables change when it is durable, and not before.
+        for lease in inserted {
+            if let Some(table) = self.tables.get_mut(&lease.instance) {
+                table.remove(&lease.thing);
+            }
+        }
+        for lease in removed.iter().chain(&replaced) {
+            if let Some(table) = self.tables.get_mut(&lease.instance) {
+                put(table, lease.clone());
+            }
+        }
+        outcome?;
+        let freed = amendment.drop.iter().filter(|l| l.state == State::Held);
+        let freed = freed.map(|l| entry(Event::Released, now, l, None));
+        let taken = amendment.put.iter();
+        let taken = taken.map(|l| entry(Event::Restored, now, l, None));
+        let forgotten = amendment.forget.iter().map(|(cluster, id)| {
+            let (cluster, id) = (cluster.clone(), id.clone());
+            PackageNote::Forget { cluster, id }
+        });
+        let noted = amendment.note.iter().cloned().map(PackageNote::Note);
+        let reservations = amendment.reservations.iter().cloned();
+        Ok(Change {
+            audit: freed.chain(taken).collect(),
+            // What is replaced has the same key and the same holder: the put is enough.
+            drop: amendment.drop.clone(),
+            put: amendment.put.clone(),
+            packages: forgotten.chain(noted).collect(),
+            reservations: reservations.map(ReservationNote::Note).collect(),
+            ..Change::default()
+        })
     }
 
     /// Leases put back as they are. The tables change at once, so that leases meet the ones before them too.

@@ -29,6 +29,7 @@ fn pools(cidrs: &[&str]) -> Pools {
             exclude: Vec::new(),
             cool_down: Span(100),
             kept: Vec::new(),
+            drain: false,
         }
     };
     let known = Instance {

@@ -206,7 +206,7 @@ fn what_is_no_book_is_refused_and_left_alone() {
     let cases = [
         (&*text, "not a redb database"),
         (&*foreign, "it is not a book"),
-        (&*newer, "it has schema 99, this version reads 1"),
+        (&*newer, "newer version: it has schema 99, this one reads 1"),
         (dir, "directory"),
     ];
     for (path, why) in cases {
@@ -215,6 +215,10 @@ fn what_is_no_book_is_refused_and_left_alone() {
             let said = chain(&error).to_lowercase();
             assert!(said.contains(why), "{said}");
             assert!(said.contains(&path.display().to_string().to_lowercase()));
+            if path == newer {
+                assert_eq!(error.reason(), "BookNewer");
+                continue;
+            }
             let remedy = if path == dir {
                 "name a file"
             } else {
