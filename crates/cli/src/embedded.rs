@@ -87,6 +87,7 @@ const PAGES: &[(&str, &str)] = files! { "docs/findings":
     "PackageBusy.md",
     "PackageMissing.md",
     "PathOutsidePackage.md",
+    "PoolChangeRefused.md",
     "PoolExhausted.md",
     "PrefixOutsideInstance.md",
     "RecreateSet.md",

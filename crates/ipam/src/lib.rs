@@ -10,6 +10,7 @@
 //! wrong: a view may be stale, so a candidate is an offer, never an answer. The store decides.
 
 mod candidates;
+mod change;
 mod check;
 mod claim;
 mod holder;
@@ -29,10 +30,11 @@ mod vlan;
 mod walk;
 
 pub use candidates::{Decision, Offers, candidates, exhausted};
+pub use change::{Change, Effect, Plan, Refused, plan};
 pub use claim::{Candidate, Claim, Order, Want};
 pub use holder::Holder;
 pub use lease::{Grant, Lease, State, Thing, TxnId};
 pub use pool::{Instance, InstanceKey, Kept, Kind, Pools, Prefix};
 pub use refusal::{Fullness, Mismatch, Refusal, Unusable};
 pub use table::{HeapBytes, Table};
-pub use usage::Usage;
+pub use usage::{Cell, Map, Row, Usage};

@@ -64,6 +64,11 @@ impl<'a> Room<'a> {
         &self.prefix
     }
 
+    /// What may be chosen, taken or not.
+    pub(crate) fn segments(&self) -> &[Span] {
+        self.space.segments()
+    }
+
     pub(crate) fn space(&mut self) -> &mut Space<'a> {
         &mut self.space
     }

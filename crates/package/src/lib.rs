@@ -16,6 +16,7 @@ mod function;
 pub mod journal;
 mod moved;
 mod parallel;
+mod pool;
 mod read;
 mod render;
 mod report;
@@ -33,6 +34,7 @@ use mooring_api::Finding;
 use mooring_ipam::Pools;
 
 pub use function::{Answer, function};
+pub use pool::{PoolReport, PoolRequest, change_pool, change_pool_on};
 pub use read::{rebuild, verify};
 pub use render::render;
 pub use report::{Changed, Dialect, FileChange, InterfaceReport, PackageReport, Report, Request};

@@ -1,13 +1,15 @@
 //! The management side: pools and clusters, from `--mgmt`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use mooring_api::Finding;
+use mooring_api::{Code, Finding};
 use mooring_blueprint::{Object, cluster, pools};
 use mooring_ipam::Pools;
 
 use crate::disk::{RealDisk, read_tree};
 use crate::documents::Documents;
+use crate::journal;
 
 /// What the management directory says.
 #[derive(Debug, Default)]
@@ -25,7 +27,13 @@ pub(crate) struct Site {
 impl Site {
     /// Reads a management directory.
     pub(crate) fn read(dir: &Path) -> Self {
-        let mut findings = Vec::new();
+        // Half of a change of the pools is neither what was nor what will be.
+        if let Ok(Some(root)) = journal::pending(&RealDisk, dir) {
+            return Self {
+                findings: vec![interrupted(&root)],
+                ..Self::default()
+            };
+        }
         let tree = match read_tree(&RealDisk, dir) {
             Ok(tree) => tree,
             Err(findings) => {
@@ -35,8 +43,13 @@ impl Site {
                 };
             }
         };
-        let files = tree
-            .files
+        Self::from_files(dir, &tree.files)
+    }
+
+    /// The same from files that were read already, as those of `dir`.
+    pub(crate) fn from_files(dir: &Path, files: &BTreeMap<String, Vec<u8>>) -> Self {
+        let mut findings = Vec::new();
+        let files = files
             .iter()
             .map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
         let shown = |path: &str| dir.join(path).display().to_string();
@@ -72,4 +85,13 @@ impl Site {
             .map(cluster::name_of)
             .collect()
     }
+}
+
+/// What is said where a change of the pools was cut off.
+pub(crate) fn interrupted(root: &Path) -> Finding {
+    Finding::error(
+        Code::RenderInterrupted,
+        format!("an interrupted run left {} half-written", root.display()),
+    )
+    .help("Make the same change once more (moor pool …): it is then finished or undone.")
 }
