@@ -20,6 +20,8 @@ pub enum Flavour {
     Whereabouts,
     /// Our own plugin asks the agent when the pod starts.
     Moor,
+    /// An address that somebody else writes into the IPClaim's status.
+    External,
 }
 
 /// What carries a static address.
@@ -87,6 +89,7 @@ pub fn read(
                 ("host-local", Flavour::HostLocal),
                 ("whereabouts", Flavour::Whereabouts),
                 ("moor", Flavour::Moor),
+                ("external", Flavour::External),
             ],
             Flavour::Static,
         ),

@@ -4,7 +4,7 @@
 use mooring_api::kinds::nephio::ipam::{IPClaimSpec, IPClaimStatus};
 use mooring_api::kinds::nephio::vlan::{VLANClaimSpec, VLANClaimStatus};
 use mooring_api::{
-    Family, Finding, HostCidr, ObjectRef, Selector, Status, VlanId, annotation, label,
+    Code, Family, Finding, HostCidr, ObjectRef, Selector, Status, VlanId, annotation, label,
 };
 use mooring_ipam::{Claim, Holder, InstanceKey, Kind, Lease, Order, Pools, Thing, Want};
 use serde_json::{Map, Value, json};
@@ -30,9 +30,17 @@ pub struct Wish {
     pub object: ObjectRef,
     /// The wish.
     pub claim: Claim,
+    /// The answer stands in the claim already, from somebody else: the book only records it.
+    pub answered: bool,
 }
 
 impl Wish {
+    /// Whether the book has prefixes for it: an external system may serve networks that we do not know.
+    fn is_ours(&self, pools: &Pools) -> bool {
+        let same = |p: &mooring_ipam::Prefix| p.instance == self.claim.instance;
+        pools.prefixes.iter().any(same)
+    }
+
     /// The field of `object` that the wish comes from.
     pub fn field(&self) -> &'static str {
         match (self.claim.want, self.claim.fixed) {
@@ -61,6 +69,13 @@ pub fn vlan_condition(name: &str) -> String {
 /// Makes the IPClaims and VLANClaims of every Interface. A claim that the user wrote is used as it is.
 pub fn declare(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) -> Vec<Finding> {
     let mut findings = Vec::new();
+    for port in ports {
+        if port.choices.flavour == Flavour::External {
+            for claim in port.claims(cluster) {
+                drop_range(bundle, &claim.name);
+            }
+        }
+    }
     for port in ports.iter().filter(|p| !p.claim_first) {
         for claim in port.claims(cluster) {
             let known = bundle.find(group::IPAM, "IPClaim", &claim.name);
@@ -73,6 +88,17 @@ pub fn declare(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) -> Vec<Fi
         }
     }
     findings
+}
+
+/// A range that we gave is no answer of an external system: its claim waits again.
+fn drop_range(bundle: &mut Bundle, claim: &str) {
+    let Some(object) = bundle.find_mut(group::IPAM, "IPClaim", claim) else {
+        return;
+    };
+    if object.annotation(RANGE).is_some() {
+        object.remove_annotation(RANGE);
+        map_below(&mut object.value, &[]).shift_remove("status");
+    }
 }
 
 fn ip_claim(port: &Port, claim: &ClaimName) -> Object {
@@ -133,7 +159,9 @@ pub fn wants(
                 continue;
             };
             match address_wish(object, port, &name, bundle, cluster, ctx) {
+                Ok(wish) if wish.answered && !wish.is_ours(ctx.pools) => {}
                 Ok(wish) => wishes.push(wish),
+                Err(finding) if findings.contains(&finding) => {}
                 Err(finding) => findings.push(finding),
             }
         }
@@ -152,16 +180,11 @@ pub fn wants(
 }
 
 fn holder(port: &Port, name: &ClaimName, cluster: &Cluster, ctx: &Context<'_>) -> Holder {
-    let workload = port
-        .choices
-        .workload
-        .as_ref()
-        .map(|(kind, name)| format!("{kind}/{name}"));
     Holder {
         cluster: cluster.name.clone(),
         package: ctx.package.to_owned(),
         namespace: port.object.namespace.clone(),
-        workload: workload.unwrap_or_default(),
+        workload: port.workload_as_written(),
         interface: match &name.node {
             Some(node) => format!("{}@{node}", port.name),
             None => port.name.clone(),
@@ -185,6 +208,12 @@ fn address_wish(
         &spec.network_instance.namespace,
         &spec.network_instance.name,
     );
+    let answered = port.choices.flavour == Flavour::External;
+    let fixed = match (answered, status.prefix) {
+        (false, _) => spec.prefix,
+        (true, Some(prefix)) => Some(prefix),
+        (true, None) => return Err(unanswered(port, name)),
+    };
     let want = match (port.takes_ranges(), spec.create_prefix, spec.prefix_length) {
         (true, ..) => Want::Range {
             count: port
@@ -222,7 +251,7 @@ fn address_wish(
             kind: kind(spec.kind),
             want,
             selector: spec.selector,
-            fixed: spec.prefix,
+            fixed,
             before,
             names: vec![
                 name.name.clone(),
@@ -230,7 +259,30 @@ fn address_wish(
             ],
             order: spec.index.map_or(Order::LowestFirst, Order::Index),
         },
+        answered,
     })
+}
+
+/// Nobody has written the address of an external claim yet.
+fn unanswered(port: &Port, name: &ClaimName) -> Finding {
+    let network = port
+        .instance
+        .as_ref()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    Finding::warning(
+        Code::ExternalIpam,
+        format!(
+            "an external system serves {network}, and has not answered IPClaim {} yet: there is no NAD, and pods do not get the interface",
+            name.name
+        ),
+    )
+    .on(&port.object)
+    .at(format!("metadata.annotations[{}]", annotation::IPAM_FLAVOUR))
+    .help(format!(
+        "Let whoever keeps the addresses (NetBox, Infoblox, phpIPAM, a person) write status.prefix and status.gateway of IPClaim {}, then render again.",
+        name.name
+    ))
 }
 
 /// A quarter of the first prefix as a power of two, at most 64 (a sixteenth for ranges per node), so
@@ -281,6 +333,7 @@ fn vlan_wish(object: &Object, port: &Port, cluster: &Cluster) -> Result<Option<W
             names: Vec::new(),
             order: Order::LowestFirst,
         },
+        answered: false,
     }))
 }
 
@@ -294,6 +347,9 @@ pub fn vlan_holder(network: &InstanceKey, cluster: &str) -> Holder {
 
 /// Writes the book's answer into the claim's status, and sets its condition.
 pub fn answer(bundle: &mut Bundle, wish: &Wish, lease: &Lease) {
+    if wish.answered {
+        return;
+    }
     let in_group = if wish.kind == "IPClaim" {
         group::IPAM
     } else {
@@ -413,6 +469,11 @@ pub fn allocations(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) -> Ve
 
 /// Sets the condition of every Interface whose claims are all answered.
 pub fn conclude(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) {
+    for port in ports {
+        if port.choices.flavour == Flavour::External {
+            conclude_external(bundle, port, cluster);
+        }
+    }
     for port in ports.iter().filter(|p| !p.claim_first) {
         let claims = port.claims(cluster).len();
         let vlan_ready = !port.wants_vlan || vlan(bundle, port).is_some();
@@ -432,6 +493,24 @@ pub fn conclude(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) {
         bundle
             .marks
             .set(interface_condition(&port.name), status, reason, "");
+    }
+}
+
+/// Whoever answers an external claim sets no condition of ours.
+fn conclude_external(bundle: &mut Bundle, port: &Port, cluster: &Cluster) {
+    let answers = answers(bundle, port, cluster);
+    for claim in port.claims(cluster) {
+        let answer = answers.iter().find(|a| a.name == claim);
+        let (status, message) = match answer {
+            Some(answer) => (Status::True, answer.prefix.addr().to_string()),
+            None => (
+                Status::False,
+                "waits for an external system to write status.prefix".to_owned(),
+            ),
+        };
+        let condition = claim_condition(&claim.name);
+        let reason = Code::ExternalIpam.as_str();
+        bundle.marks.set(condition, status, reason, &message);
     }
 }
 

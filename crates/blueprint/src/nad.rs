@@ -293,12 +293,14 @@ fn ipam(port: &Port, answers: &[&Answered], cluster: &Cluster, ctx: &Context<'_>
         return Ipam::None;
     }
     match (port.choices.flavour, port.choices.carrier) {
-        (Flavour::Static, Carrier::Nad) => Ipam::Static {
+        (Flavour::Static | Flavour::External, Carrier::Nad) => Ipam::Static {
             addresses: gateways,
             routes,
             dns,
         },
-        (Flavour::Static, Carrier::Annotation) => Ipam::StaticFromAnnotation { routes, dns },
+        (Flavour::Static | Flavour::External, Carrier::Annotation) => {
+            Ipam::StaticFromAnnotation { routes, dns }
+        }
         (Flavour::HostLocal, _) => Ipam::HostLocal {
             ranges: ranges(),
             routes,
@@ -320,12 +322,7 @@ fn ipam(port: &Port, answers: &[&Answered], cluster: &Cluster, ctx: &Context<'_>
                     .unwrap_or_default(),
                 interface: port.name.clone(),
                 namespace: port.object.namespace.clone(),
-                workload: port
-                    .choices
-                    .workload
-                    .as_ref()
-                    .map(|(k, n)| format!("{k}/{n}"))
-                    .unwrap_or_default(),
+                workload: port.workload_as_written(),
             }),
             routes,
             dns,

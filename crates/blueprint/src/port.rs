@@ -8,7 +8,7 @@ use mooring_api::kinds::nephio::infra::NetworkInstanceSpec;
 use mooring_api::kinds::nephio::ipam::IPClaimSpec;
 use mooring_api::kinds::nephio::req::{AttachmentType, CniType, InterfaceSpec, SriovSpec};
 use mooring_api::{Code, Family, Finding, IfName, ObjectRef, VlanId, annotation, label};
-use mooring_ipam::{InstanceKey, Kind, Pools};
+use mooring_ipam::{Holder, InstanceKey, Kind, Pools};
 use sha2::{Digest, Sha256};
 
 use crate::bundle::{Bundle, Object, group};
@@ -127,7 +127,32 @@ impl Port {
         self.attachable
             && self.instance.is_some()
             && !self.families.is_empty()
-            && self.choices.flavour == Flavour::Static
+            && matches!(self.choices.flavour, Flavour::Static | Flavour::External)
+    }
+
+    /// Whether the agent takes its address, under the same identity, when the pod starts.
+    pub fn waits_for_pod(&self) -> bool {
+        self.instance.is_some() && self.choices.flavour == Flavour::Moor
+    }
+
+    /// Whether a lease of this holder is for this port, whatever flavour took it.
+    pub fn is_for(&self, holder: &Holder) -> bool {
+        let (interface, _node) = holder
+            .interface
+            .split_once('@')
+            .unwrap_or((&holder.interface, ""));
+        interface == self.name
+            && holder.namespace == self.object.namespace
+            && self.families.contains(&holder.family)
+            && holder.workload == self.workload_as_written()
+    }
+
+    /// `Kind/name` where the Interface says so: part of the identity.
+    pub fn workload_as_written(&self) -> String {
+        let written = self.choices.workload.as_ref();
+        written
+            .map(|(kind, name)| format!("{kind}/{name}"))
+            .unwrap_or_default()
     }
 
     /// The NADs' name; `-<node>` is added for ranges per node.
@@ -498,7 +523,8 @@ fn check_instance(port: &Port, pools: &Pools, findings: &mut Vec<Finding>) {
     else {
         return;
     };
-    if port.choices.flavour == Flavour::Moor || pools.instances.contains_key(key) {
+    let elsewhere = matches!(port.choices.flavour, Flavour::Moor | Flavour::External);
+    if elsewhere || pools.instances.contains_key(key) {
         return;
     }
     let known: Vec<String> = pools.instances.keys().map(ToString::to_string).collect();

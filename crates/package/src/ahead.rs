@@ -18,7 +18,8 @@ use mooring_book::Txn;
 use mooring_ipam::{Claim, Holder, Lease};
 
 use crate::Error;
-use crate::decide::{ask, run_steps, wishes};
+use crate::decide::{run_steps, wishes};
+use crate::flavour::ask;
 use crate::parallel;
 use crate::report::Request;
 use crate::site::Site;

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::Error;
 use crate::ahead::{Answer, Ran};
 use crate::disk::{Disk, MAX_FILE, RealDisk};
+use crate::flavour::{self, ask};
 use crate::report::{Dialect, Request};
 use crate::site::Site;
 use crate::steps::{self, Outcome};
@@ -62,7 +63,7 @@ impl Run<'_, '_> {
             && !said.iter().any(Finding::is_error)
         {
             said.extend(self.check_copy(unit, &id, &cluster.name, &path)?);
-            self.give_back(&id, &cluster.name, &outcome.held)?;
+            said.extend(self.give_back(&id, &cluster.name, &outcome)?);
             self.note(unit, &id, &path, &outcome)?;
         }
         findings.extend(said.into_iter().map(|f| {
@@ -103,16 +104,26 @@ impl Run<'_, '_> {
         ))
     }
 
-    /// Releases what the package held and no longer wants in this cluster.
-    fn give_back(&mut self, id: &str, cluster: &str, held: &[Lease]) -> Result<(), Error> {
-        let wanted: BTreeSet<_> = held.iter().map(|l| (&l.instance, l.thing)).collect();
-        for lease in self.txn.held_by_package(cluster, id)? {
-            if !wanted.contains(&(&lease.instance, lease.thing)) {
-                let rest = cool_down(&self.site.pools, &lease);
-                self.txn.release(&lease.instance, &lease.thing, rest)?;
-            }
+    /// Releases what the package held and no longer wants in this cluster; says which addresses are lost by that.
+    fn give_back(
+        &mut self,
+        id: &str,
+        cluster: &str,
+        outcome: &Outcome,
+    ) -> Result<Vec<Finding>, Error> {
+        let held = outcome.held.iter();
+        let wanted: BTreeSet<_> = held.map(|l| (&l.instance, l.thing)).collect();
+        let mut unnamed = self.txn.held_by_package(cluster, id)?;
+        unnamed.retain(|lease| !wanted.contains(&(&lease.instance, lease.thing)));
+        let (stay, go): (Vec<Lease>, Vec<Lease>) = unnamed
+            .into_iter()
+            .partition(|lease| flavour::stays(lease, outcome));
+        for lease in &go {
+            let rest = cool_down(&self.site.pools, lease);
+            self.txn.release(&lease.instance, &lease.thing, rest)?;
         }
-        Ok(())
+        let lost = go.iter().filter_map(|l| flavour::lost(l, outcome, &stay));
+        Ok(lost.collect())
     }
 
     /// Remembers where the package is and what it uses, where that changed.
@@ -160,16 +171,6 @@ pub(crate) fn id(request: &Request, unit: &Unit, previous: Option<String>, nth: 
         }
         id
     })
-}
-
-/// Asks the book; the inner error is for the person.
-pub(crate) fn ask(
-    txn: &mut dyn Txn,
-    pools: &Pools,
-    wish: &Wish,
-) -> Result<Answer, mooring_book::Error> {
-    let answer = mooring_book::allocate(txn, pools, &wish.claim)?;
-    Ok(answer.map_err(|refusal| refusal.finding().on(&wish.object).at(wish.field())))
 }
 
 /// What the package will ask the book first, where that can be told beforehand: not with pools of its own.

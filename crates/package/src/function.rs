@@ -144,8 +144,7 @@ fn run(
         let txn = txn
             .as_deref_mut()
             .expect("only the ipam and vlan steps ask");
-        let answer = mooring_book::allocate(txn, &pools, &wish.claim)?;
-        Ok(answer.map_err(|refusal| refusal.finding().on(&wish.object).at(wish.field())))
+        crate::flavour::ask(txn, &pools, wish)
     };
     steps::run(&[step], &mut bundle, &ctx, &mut ask, findings)?;
     if findings.iter().any(Finding::is_error) {

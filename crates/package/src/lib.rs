@@ -12,6 +12,7 @@ mod ahead;
 mod decide;
 pub mod disk;
 mod documents;
+mod flavour;
 mod function;
 pub mod journal;
 mod moved;

@@ -6,6 +6,7 @@
     reason = "a failed set-up is a failed test; inputs need no atomic writer"
 )]
 
+mod flavours;
 mod fleet;
 mod interrupted;
 mod seed;
