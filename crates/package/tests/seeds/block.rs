@@ -21,6 +21,12 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// What stands in it.
+    #[allow(dead_code, reason = "the rules of verify read seeds with this file too, JSON included")]
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The objects in it.
     pub(crate) fn objects(&self) -> Vec<Value> {
         parse(&self.text)

@@ -24,6 +24,34 @@ fn no_blueprint_of_nephio_is_refused() {
     assert_eq!(report.found, [], "a blueprint has nothing to find yet");
 }
 
+/// Packages of the catalogue, what functions of others take and give, CRDs, intents of another operator: each directory by
+/// itself. Nothing is found in any of them, so nothing is excused either.
+#[test]
+fn nothing_of_the_oracles_gives_a_finding() {
+    let Some(oracles) = oracles("every directory of the oracles") else {
+        return;
+    };
+    let mut dirs = vec![oracles.clone()];
+    let (mut objects, mut addresses) = (0, 0);
+    let mut said = Vec::new();
+    while let Some(dir) = dirs.pop() {
+        let below = std::fs::read_dir(&dir).unwrap();
+        let below = below.map(|entry| entry.unwrap().path());
+        dirs.extend(below.filter(|path| path.is_dir()));
+        for files in Files::alone("edge", &dir) {
+            let report = files.verify(false);
+            objects += report.summary.objects;
+            addresses += report.summary.addresses + report.summary.ranges;
+            let found = report.found.iter();
+            said.extend(found.map(|f| format!("{}: {}: {}", dir.display(), f.origin, f.finding)));
+        }
+    }
+    said.sort();
+    assert!(said.is_empty(), "{}", said.join("\n"));
+    assert!(objects > 300, "only {objects} objects were read");
+    assert!(addresses >= 10, "only {addresses} addresses were read");
+}
+
 #[test]
 fn no_example_is_refused() {
     let files = Files::package("edge", &workspace_root().join("examples"));

@@ -27,8 +27,7 @@ impl Files {
             match parts.as_slice() {
                 ["reservations"] => out.reserve(&text()),
                 [cluster, "net.d", name] => {
-                    let (cluster, name) = ((*cluster).to_owned(), (*name).to_owned());
-                    out.cni.push((cluster, name, text()));
+                    out.conf(cluster, name, &text());
                 }
                 [cluster, file] => out.add(cluster, "", file, &bytes),
                 [cluster, package, .., file] => out.add(cluster, package, file, &bytes),
@@ -43,6 +42,28 @@ impl Files {
         let mut out = Self::default();
         out.also(cluster, root);
         out
+    }
+
+    /// The manifests directly in a directory: what goes in together, and what is expected to come out, which stands in files
+    /// that begin with `_`.
+    pub(crate) fn alone(cluster: &str, dir: &Path) -> Vec<Self> {
+        let (mut given, mut all) = (Self::default(), Vec::new());
+        for entry in fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()) {
+            let name = entry.file_name().unwrap().to_str().unwrap().to_owned();
+            if entry.is_dir() {
+                continue;
+            }
+            let bytes = fs::read(&entry).unwrap();
+            if name.starts_with('_') {
+                let mut expected = Self::default();
+                expected.add(cluster, "", &name, &bytes);
+                all.push(expected);
+            } else {
+                given.add(cluster, "", &name, &bytes);
+            }
+        }
+        all.push(given);
+        all
     }
 
     /// Those below another directory too.
@@ -76,24 +97,40 @@ impl Files {
             return;
         };
         for document in parsed.documents().iter().filter(|_| is_manifest) {
-            let value = document.value().clone();
-            let text = |path: &str| {
-                let text = value.pointer(path).and_then(Value::as_str);
-                text.unwrap_or_default().to_owned()
-            };
-            if text("/kind").is_empty() {
-                continue;
+            let value = document.value();
+            match value.get("items").and_then(Value::as_array) {
+                Some(items) => {
+                    let items = items.iter().cloned();
+                    items.for_each(|item| self.object(cluster, package, file, item));
+                }
+                None => self.object(cluster, package, file, value.clone()),
             }
-            let object = ObjectRef::new(text("/apiVersion"), text("/kind"), text("/metadata/name"))
-                .within(text("/metadata/namespace"));
-            let origin = Origin {
-                cluster: cluster.into(),
-                package: package.into(),
-                file: file.into(),
-                object,
-            };
-            self.objects.push((origin, value));
         }
+    }
+
+    /// One object; what has no kind is none.
+    pub(crate) fn object(&mut self, cluster: &str, package: &str, file: &str, value: Value) {
+        let text = |path: &str| {
+            let text = value.pointer(path).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        if text("/kind").is_empty() {
+            return;
+        }
+        let object = ObjectRef::new(text("/apiVersion"), text("/kind"), text("/metadata/name"))
+            .within(text("/metadata/namespace"));
+        let origin = Origin {
+            cluster: cluster.into(),
+            package: package.into(),
+            file: file.into(),
+            object,
+        };
+        self.objects.push((origin, value));
+    }
+
+    /// A CNI configuration file of a cluster's nodes.
+    pub(crate) fn conf(&mut self, cluster: &str, name: &str, text: &str) {
+        self.cni.push((cluster.into(), name.into(), text.into()));
     }
 
     /// The report, with the objects in the order they were read or in the opposite one.

@@ -5,6 +5,9 @@
     reason = "a test reports by panicking, and has nobody to return an error to"
 )]
 
+#[path = "../../../package/tests/seeds/block.rs"]
+mod block;
 mod corpus;
 mod fleet;
 mod rules;
+mod seeds;
