@@ -413,10 +413,12 @@ fn effect(plan: &Plan, lease: &Lease, to: Option<Candidate>, why: String) -> Eff
 fn differs(lease: &Lease, stays: &Candidate) -> String {
     let mut why = Vec::new();
     if lease.subnet != stays.subnet {
-        why.push("another mask");
+        why.push("another mask".to_owned());
     }
-    if lease.gateway != stays.gateway {
-        why.push("another gateway");
+    match (lease.gateway, stays.gateway) {
+        (before, after) if before == after => {}
+        (_, Some(gateway)) => why.push(format!("gateway {gateway}")),
+        (_, None) => why.push("no gateway".to_owned()),
     }
     why.join(", ")
 }

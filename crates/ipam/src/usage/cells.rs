@@ -17,7 +17,7 @@ use super::anyone;
 use crate::room::Room;
 use crate::serving::Source;
 use crate::space::{Span, span, within};
-use crate::{Lease, Pools, Prefix, State, Table};
+use crate::{Holder, Lease, Pools, Prefix, State, Table};
 
 /// Larger IPv6 prefixes are shown in parts.
 const WHOLE_BITS: u8 = 16;
@@ -87,7 +87,15 @@ const NAMED: usize = 3;
 
 impl Pools {
     /// The map of one prefix: rows of `columns` cells, which is a power of two, and at most `rows` of them.
-    pub fn cells(&self, prefix: &Prefix, table: &Table, columns: u32, rows: u32, now: Time) -> Map {
+    /// `name` says a holder as people know it.
+    pub fn cells(
+        &self,
+        prefix: &Prefix,
+        table: &Table,
+        (columns, rows): (u32, u32),
+        name: &dyn Fn(&Holder) -> String,
+        now: Time,
+    ) -> Map {
         let family = prefix.cidr.family();
         let host_bits = family.bits() - prefix.cidr.prefix_len();
         let whole = span(prefix.cidr.range());
@@ -121,7 +129,7 @@ impl Pools {
                 cell.open = parts.iter().map(|s| s.1 - s.0 + 1).sum();
             }
         }
-        fill(&mut drawn, &leases, &open);
+        fill(&mut drawn, &leases, &open, name);
         Map {
             prefix: prefix.cidr,
             cell_bits,
@@ -199,7 +207,12 @@ fn row(first: u128, end: u128, cell_bits: u8, columns: u32, family: Family) -> R
 }
 
 /// Counts every lease in the cells that it lies in.
-fn fill(rows: &mut [Row], leases: &[(Span, Lease)], open: &[Span]) {
+fn fill(
+    rows: &mut [Row],
+    leases: &[(Span, Lease)],
+    open: &[Span],
+    name: &dyn Fn(&Holder) -> String,
+) {
     let mut starts: BTreeMap<u128, (usize, usize)> = BTreeMap::new();
     for (r, row) in rows.iter().enumerate() {
         for (c, cell) in row.cells.iter().enumerate() {
@@ -225,7 +238,8 @@ fn fill(rows: &mut [Row], leases: &[(Span, Lease)], open: &[Span]) {
             let choosable = within(open, part);
             cell.open_taken += choosable.iter().map(|s| s.1 - s.0 + 1).sum::<u128>();
             if cell.who.len() < NAMED {
-                cell.who.push(format!("{} {}", lease.thing, lease.holder));
+                cell.who
+                    .push(format!("{} {}", lease.thing, name(&lease.holder)));
             }
         }
     }
