@@ -1,7 +1,9 @@
 //! Components that tests need beyond Rust: built or unpacked once into `$XDG_CACHE_HOME/mooring/<name>-<version>`.
 //!
-//! No suite of today needs one, so nothing here can be installed yet: the table names what later suites use and
-//! what is already in the cache. A component gets its recipe together with the first test that needs it.
+//! `cargo xtask test` fetches what the everyday suite uses (`setup/debian.rs`); the others are named here with the suite
+//! that will use them. A component gets its recipe together with the first test that needs it.
+
+mod debian;
 
 use std::path::PathBuf;
 
@@ -12,46 +14,68 @@ use crate::shell::{output, root};
 /// Something that is built once and kept.
 struct Component {
     name: &'static str,
-    version: &'static str,
+    recipe: Recipe,
     used_by: &'static str,
 }
 
-/// Versions that were seen to work together.
+enum Recipe {
+    /// Debian's package of that name, unpacked privately; the version is the one that apt offers.
+    Debian,
+    /// None yet: the version that was seen to work with the others.
+    Later(&'static str),
+}
+
 const COMPONENTS: &[Component] = &[
-    part("etcd", "3.6.16", "controllers on a real API server"),
-    part(
+    debian(
+        "containernetworking-plugins",
+        "rendered NADs in the reference plugins",
+    ),
+    debian("iputils-arping", "who answers for an address"),
+    debian("iputils-ping", "whether one subnet reaches the other"),
+    later("etcd", "3.6.16", "controllers on a real API server"),
+    later(
         "kube-apiserver",
         "1.36.3",
         "controllers on a real API server",
     ),
-    part("containerd", "2.3.7", "the node: CNI, DRA and NRI"),
-    part("kpt", "1.0.0-beta.60", "functions called by kpt itself"),
-    part(
+    later("containerd", "2.3.7", "the node: CNI, DRA and NRI"),
+    later("kpt", "1.0.0-beta.60", "functions called by kpt itself"),
+    later(
         "cni-plugins",
         "1.9.1",
         "benchmarks against the reference plugins",
     ),
-    part(
+    later(
         "multus",
         "4.2.3",
         "benchmarks and conformance of the meta plugin",
     ),
-    part(
+    later(
         "whereabouts",
         "0.8.0",
         "benchmarks of cluster-wide allocation",
     ),
 ];
 
-const fn part(name: &'static str, version: &'static str, used_by: &'static str) -> Component {
+const fn debian(name: &'static str, used_by: &'static str) -> Component {
+    let recipe = Recipe::Debian;
     Component {
         name,
-        version,
+        recipe,
         used_by,
     }
 }
 
-/// Lists the components, or says why one cannot be installed.
+const fn later(name: &'static str, version: &'static str, used_by: &'static str) -> Component {
+    let recipe = Recipe::Later(version);
+    Component {
+        name,
+        recipe,
+        used_by,
+    }
+}
+
+/// Installs one component, or everything that has a recipe; then lists what there is.
 pub(crate) fn run(name: Option<&str>) -> Result<()> {
     if let Some(name) = name {
         let Some(found) = COMPONENTS.iter().find(|c| c.name == name) else {
@@ -61,16 +85,10 @@ pub(crate) fn run(name: Option<&str>) -> Result<()> {
                 known.join(", ")
             );
         };
-        if found.place().is_dir() {
-            println!("{name} {} is in {}", found.version, found.place().display());
-            return Ok(());
-        }
-        bail!(
-            "{name} has no recipe yet: no test of today needs it ({})",
-            found.used_by
-        );
+        let place = found.install()?;
+        println!("{name} is in {}", place.display());
+        return Ok(());
     }
-    println!("Nothing needs to be installed: the tests of today use Rust and Git only.");
     for (program, args) in [("rustc", ["--version"]), ("git", ["--version"])] {
         let version = output(
             std::process::Command::new(program)
@@ -79,24 +97,47 @@ pub(crate) fn run(name: Option<&str>) -> Result<()> {
         )?;
         println!("  here    {version}");
     }
-    println!("Later suites will use:");
     for component in COMPONENTS {
-        let cached = component.place().is_dir();
-        let state = if cached { "cached" } else { "absent" };
-        let Component {
-            name,
-            version,
-            used_by,
-        } = component;
-        println!("  {state}  {name} {version}: {used_by}");
+        let Component { name, used_by, .. } = component;
+        match component.recipe {
+            Recipe::Debian => {
+                component.install()?;
+                println!("  here    {name}: {used_by}");
+            }
+            Recipe::Later(version) => println!("  later   {name} {version}: {used_by}"),
+        }
     }
     println!("Cache: {}", cache().display());
     Ok(())
 }
 
+/// What the tests need. A component that cannot be had is said here and skipped there, where the reason counts.
+pub(crate) fn for_tests() {
+    for component in COMPONENTS {
+        if matches!(component.recipe, Recipe::Debian)
+            && let Err(error) = component.install()
+        {
+            eprintln!("setup: {}: {error:#}", component.name);
+        }
+    }
+}
+
 impl Component {
-    fn place(&self) -> PathBuf {
-        cache().join(format!("{}-{}", self.name, self.version))
+    fn install(&self) -> Result<PathBuf> {
+        match self.recipe {
+            Recipe::Debian => debian::install(self.name, &cache()),
+            Recipe::Later(version) => {
+                let place = cache().join(format!("{}-{version}", self.name));
+                if place.is_dir() {
+                    return Ok(place);
+                }
+                bail!(
+                    "{} has no recipe yet: no test of today needs it ({})",
+                    self.name,
+                    self.used_by
+                )
+            }
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result};
 pub(crate) use count::Summary;
 
 use crate::fuzz;
+use crate::setup;
 use crate::shell::{cargo, root, show};
 
 /// Runs the tests of the workspace, or of one room. An error means that the run itself broke; failed tests
@@ -23,6 +24,9 @@ pub(crate) fn run(room: Option<&str>, soak: bool) -> Result<Summary> {
     let allowed = fs::read_to_string(root().join("ci/allowed-skips"))
         .context("cannot read ci/allowed-skips")?;
     let mut summary = Summary::new(count::reasons(&allowed));
+    if room.is_none_or(|room| room == "cli") {
+        setup::for_tests();
+    }
     run_tests(room, soak, &mut summary)?;
     if soak {
         for target in fuzz::targets(room) {

@@ -1,4 +1,5 @@
-//! Tests only: folder cases, trees that are compared or hashed, oracles, counted skips.
+//! Tests only: folder cases, trees that are compared or hashed, oracles, counted skips, programs that were set up;
+//! behind the feature `netns`, a sandbox of network namespaces.
 //!
 //! Test code of every room calls this as a dev-dependency; nothing that ships may. Functions here panic
 //! with a message for the person who reads the test output, since a test has nobody to return an error to.
@@ -11,14 +12,20 @@
 
 mod case;
 mod diff;
+#[cfg(feature = "netns")]
+mod netns;
 mod skip;
+mod tool;
 mod tree;
 
 use std::path::{Path, PathBuf};
 
 pub use case::{Case, cases, each_case};
 pub use diff::unified;
+#[cfg(feature = "netns")]
+pub use netns::{Netns, Said, Sandbox};
 pub use skip::{oracles, skip};
+pub use tool::component;
 pub use tree::{assert_same_tree, copy_tree, hash_tree};
 
 /// The root of the workspace, above the crate whose tests run.
