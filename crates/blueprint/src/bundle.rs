@@ -38,15 +38,12 @@ impl Object {
     }
 
     fn text(&self, key: &str) -> &str {
-        let value = self.value.get(key).and_then(Value::as_str);
+        let value = entry(&self.value, key).and_then(Value::as_str);
         value.unwrap_or_default()
     }
 
     fn metadata(&self, key: &str) -> &str {
-        let value = self
-            .value
-            .get("metadata")
-            .and_then(|m| m.get(key)?.as_str());
+        let value = entry(&self.value, "metadata").and_then(|m| entry(m, key)?.as_str());
         value.unwrap_or_default()
     }
 
@@ -93,11 +90,8 @@ impl Object {
 
     /// An annotation's value.
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.value
-            .get("metadata")?
-            .get("annotations")?
-            .get(key)?
-            .as_str()
+        let metadata = entry(&self.value, "metadata")?;
+        entry(entry(metadata, "annotations")?, key)?.as_str()
     }
 
     /// Its labels.
@@ -171,6 +165,13 @@ impl Object {
             .at(part)
         })
     }
+}
+
+/// What `value.get(key)` says. Kind and name stand in front of maps with few keys, and are asked for all the
+/// time: to look along the keys is quicker than to hash one.
+fn entry<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    let mut entries = value.as_object()?.iter();
+    entries.find_map(|(k, v)| (k == key).then_some(v))
 }
 
 /// API groups.

@@ -1,8 +1,8 @@
 //! Many packages on all cores, and the book in their order.
 //!
 //! ```text
-//!  all cores     one by one          all cores                      one by one
-//!  wishes   ─►   ask the book   ─►   steps, with the answers   ─►   copies, releases, records
+//!  all cores               one by one          all cores                      one by one
+//!  steps, up to wishes ─►  ask the book   ─►   the rest, with answers   ─►    copies, releases, records
 //! ```
 //!
 //! The steps are nearly all of the work and need the book only for a few answers, so `render` has those
@@ -18,7 +18,7 @@ use mooring_book::Txn;
 use mooring_ipam::{Claim, Holder, Lease};
 
 use crate::Error;
-use crate::decide::{run_steps, wishes};
+use crate::decide::{Ready, ready, run_ready};
 use crate::flavour::ask;
 use crate::parallel;
 use crate::report::Request;
@@ -41,22 +41,27 @@ pub(crate) fn ahead(
     txn: &mut dyn Txn,
 ) -> Result<Vec<Ran>, Error> {
     let both = units.iter_mut().zip(ids).collect();
-    let wanted = parallel::map(both, |(unit, id)| wishes(request, site, unit, id));
-    let mut answers = Vec::with_capacity(wanted.len());
-    for wishes in wanted {
+    let begun = parallel::map(both, |(unit, id)| ready(request, site, unit, id));
+    let mut answered = Vec::with_capacity(begun.len());
+    for ready in begun {
         let mut known = Answers::default();
-        for wish in wishes {
-            let answer = ask(txn, &site.pools, &wish)?;
-            known.add(wish.claim, answer);
+        for wish in ready.iter().flat_map(Ready::wishes) {
+            let answer = ask(txn, &site.pools, wish)?;
+            known.add(wish.claim.clone(), answer);
         }
-        answers.push(known);
+        answered.push((ready, known));
     }
-    let all = units.iter_mut().zip(ids).zip(&answers).collect();
-    Ok(parallel::map(all, |((unit, id), known)| {
-        let mut said = Vec::new();
-        let mut look = |_: &_, wish: &Wish| known.get(&wish.claim).ok_or(Unasked);
-        let outcome = run_steps(request, site, unit, id, &mut said, &mut look);
-        (outcome.ok(), said)
+    let all = units.iter_mut().zip(ids).zip(answered).collect();
+    Ok(parallel::map(all, |((unit, id), (ready, known))| {
+        let (mut said, Some(ready)) = (Vec::new(), ready) else {
+            return (None, Vec::new());
+        };
+        let mut look = |wish: &Wish| known.get(&wish.claim).ok_or(Unasked);
+        match run_ready(request, site, (unit, id), ready, &mut said, &mut look) {
+            Ok(outcome) => (Some(outcome), said),
+            // In its turn it is run from the beginning, and says all of this again.
+            Err(Unasked) => (None, Vec::new()),
+        }
     }))
 }
 

@@ -173,20 +173,52 @@ pub(crate) fn id(request: &Request, unit: &Unit, previous: Option<String>, nth: 
     })
 }
 
-/// What the package will ask the book first, where that can be told beforehand: not with pools of its own.
-pub(crate) fn wishes(request: &Request, site: &Site, unit: &mut Unit, id: &str) -> Vec<Wish> {
+/// A package on its way up to its first question to the book.
+pub(crate) struct Ready {
+    steps: Vec<steps::Step>,
+    said: Vec<Finding>,
+    begun: steps::Begun,
+}
+
+impl Ready {
+    /// What the book is asked.
+    pub(crate) fn wishes(&self) -> &[Wish] {
+        &self.begun.wishes
+    }
+}
+
+/// Goes as far as the package comes without the book; not with pools of its own.
+pub(crate) fn ready(request: &Request, site: &Site, unit: &mut Unit, id: &str) -> Option<Ready> {
     let mut said = Vec::new();
     let steps = planned(request, unit, &mut said);
     let own = own_pools(unit, site, &mut said);
     if own.is_some() || said.iter().any(Finding::is_error) {
-        return Vec::new();
+        return None;
     }
     let ctx = context(request, site, &site.pools, id);
-    steps::wishes(&steps, &mut unit.bundle, &ctx)
+    let begun = steps::begin(&steps, &mut unit.bundle, &ctx);
+    Some(Ready { steps, said, begun })
+}
+
+/// Runs the rest of the steps, with whatever answers the wishes.
+pub(crate) fn run_ready<E>(
+    request: &Request,
+    site: &Site,
+    (unit, id): (&mut Unit, &str),
+    ready: Ready,
+    said: &mut Vec<Finding>,
+    ask: &mut steps::Ask<'_, E>,
+) -> Result<Outcome, E> {
+    said.extend(ready.said);
+    let ctx = context(request, site, &site.pools, id);
+    let (steps, begun) = (ready.steps, Some(ready.begun));
+    let outcome = steps::run(&steps, &mut unit.bundle, &ctx, begun, ask, said)?;
+    mooring_blueprint::claim::stamp_local(&mut unit.bundle, request.deploy_records);
+    Ok(outcome)
 }
 
 /// Runs the steps, with whatever answers the wishes. `ask` gets the pools that the package sees.
-pub(crate) fn run_steps<E>(
+fn run_steps<E>(
     request: &Request,
     site: &Site,
     unit: &mut Unit,
@@ -202,7 +234,7 @@ pub(crate) fn run_steps<E>(
     let pools = own.as_ref().unwrap_or(&site.pools);
     let ctx = context(request, site, pools, id);
     let mut ask = |wish: &Wish| ask(pools, wish);
-    let outcome = steps::run(&steps, &mut unit.bundle, &ctx, &mut ask, said)?;
+    let outcome = steps::run(&steps, &mut unit.bundle, &ctx, None, &mut ask, said)?;
     mooring_blueprint::claim::stamp_local(&mut unit.bundle, request.deploy_records);
     Ok(outcome)
 }

@@ -146,7 +146,7 @@ fn run(
             .expect("only the ipam and vlan steps ask");
         crate::flavour::ask(txn, &pools, wish)
     };
-    steps::run(&[step], &mut bundle, &ctx, &mut ask, findings)?;
+    steps::run(&[step], &mut bundle, &ctx, None, &mut ask, findings)?;
     if findings.iter().any(Finding::is_error) {
         return Ok(None);
     }

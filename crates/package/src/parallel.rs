@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Below this many items a thread costs more than it brings.
 const WORTH_A_THREAD: usize = 16;
 
+/// How many threads may wait for the disk at once.
+const WAITING: usize = 16;
+
 /// Whether that many items are shared among threads.
 pub(crate) fn is_shared(items: usize) -> bool {
     items >= WORTH_A_THREAD && cores() > 1
@@ -17,6 +20,15 @@ fn cores() -> usize {
 
 /// Applies `f` to every item.
 pub(crate) fn map<T: Send, R: Send>(items: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R> {
+    on(cores(), items, f)
+}
+
+/// As [`map`], for work that waits for the disk and hardly computes.
+pub(crate) fn wait<T: Send, R: Send>(items: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R> {
+    on(WAITING, items, f)
+}
+
+fn on<T: Send, R: Send>(threads: usize, items: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R> {
     if !is_shared(items.len()) {
         return items.into_iter().map(f).collect();
     }
@@ -24,7 +36,7 @@ pub(crate) fn map<T: Send, R: Send>(items: Vec<T>, f: impl Fn(T) -> R + Sync) ->
     let answers: Vec<Mutex<Option<R>>> = questions.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..cores() {
+        for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let i = next.fetch_add(1, Ordering::Relaxed);

@@ -112,15 +112,22 @@ pub fn render(
         return Ok(sorted(report));
     }
     let changes = trees.changes(files, &target, &mut report);
-    report.packages = crate::parallel::map(units.iter().zip(&decided).collect(), |(unit, d)| {
-        package_report(unit, d, &target)
-    });
     report.book_changed = !txn.is_unchanged();
-    if !request.check && report.is_changed() {
-        write(store, txn, (&target, &changes), request, &mut report)?;
+    let tell = |(unit, d): (Unit, Decided)| package_report(&unit, &d, &target);
+    let told = units.into_iter().zip(decided);
+    if request.check || !report.is_changed() {
+        report.packages = crate::parallel::map(told.collect(), tell);
+        return Ok(sorted(report));
     }
-    // A fleet is millions of small pieces of memory: two cores give them back sooner.
-    crate::parallel::map(units, drop);
+    // Beside the writing, which mostly waits for the disk.
+    report.packages = std::thread::scope(|scope| -> Result<_, Error> {
+        let told = scope.spawn(|| told.map(tell).collect());
+        let stands = write(store, txn, (&target, &changes), request, &mut report)?;
+        let told = told
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(if stands { told } else { Vec::new() })
+    })?;
     Ok(sorted(report))
 }
 
@@ -144,21 +151,20 @@ fn sorted(mut report: Report) -> Report {
     report
 }
 
-/// Look, reserve, journal, rename, commit.
+/// Look, reserve, journal, rename, commit. Whether it was done, or the next run finishes it.
 fn write(
     store: &dyn Store,
     draft: Box<dyn Txn + '_>,
     (target, changes): (&Path, &[Change]),
     request: &Request,
     report: &mut Report,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     // Before the reservation: a package that cannot be written leaves the book as it is.
     let checked = match journal::check_files(&RealDisk, target, changes) {
         Ok(checked) => checked,
         Err(findings) => {
             report.findings.extend(findings);
-            report.packages.clear();
-            return Ok(());
+            return Ok(false);
         }
     };
     let txn = if report.book_changed {
@@ -168,20 +174,19 @@ fn write(
         None
     };
     match checked.commit(&RealDisk, txn, |txn| store.commit(txn, request.now)) {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(true),
         Err(CommitError::Refused(findings)) => {
             if let Some(txn) = txn {
                 store.abort(txn, request.now)?;
             }
             report.findings.extend(findings);
             report.changes.clear();
-            report.packages.clear();
             report.book_changed = false;
-            Ok(())
+            Ok(false)
         }
         Err(CommitError::Interrupted(finding)) => {
             report.findings.push(*finding);
-            Ok(())
+            Ok(true)
         }
         Err(CommitError::Book(error)) => Err(error.into()),
     }

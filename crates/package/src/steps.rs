@@ -48,6 +48,27 @@ impl Step {
             .map(|(_, step)| *step)
     }
 
+    /// Whether it meets the book.
+    fn asks(self) -> bool {
+        matches!(self, Self::Ipam | Self::Vlan)
+    }
+
+    /// Does what needs no book.
+    fn run(
+        self,
+        bundle: &mut Bundle,
+        ports: &[Port],
+        cluster: &Cluster,
+        ctx: &Context<'_>,
+    ) -> Vec<Finding> {
+        match self {
+            Self::Inject | Self::Ipam | Self::Vlan => Vec::new(),
+            Self::Interface => claim::declare(bundle, ports, cluster),
+            Self::Nad => nad::nads(bundle, ports, cluster, ctx),
+            Self::Attach => attach::attach(bundle, ports, cluster),
+        }
+    }
+
     /// Kinds of objects that the step makes, and so may sweep.
     fn makes(self) -> &'static [&'static str] {
         match self {
@@ -139,7 +160,8 @@ pub(crate) struct Outcome {
 /// How often the steps may change the package before we say that they never settle.
 const ROUNDS: usize = 8;
 
-/// Runs the steps until nothing changes. Stops at the first round with an error.
+/// Runs the steps until nothing changes. Stops at the first round with an error. `begun` is how far the
+/// first round came already.
 ///
 /// In their own order each step finds made what it needs, and one round is all there is; every folder
 /// case holds that against a second run. Another order, which a pipeline may ask for, takes rounds.
@@ -147,16 +169,18 @@ pub(crate) fn run<E>(
     steps: &[Step],
     bundle: &mut Bundle,
     ctx: &Context<'_>,
+    mut begun: Option<Begun>,
     ask: &mut Ask<'_, E>,
     findings: &mut Vec<Finding>,
 ) -> Result<Outcome, E> {
     let mut outcome = Outcome::default();
     let settles_at_once = steps.is_sorted();
     for _ in 0..ROUNDS {
-        let before = (!settles_at_once).then(|| bundle.clone());
+        let before = (!settles_at_once && begun.is_none()).then(|| bundle.clone());
+        let begun = begun.take().unwrap_or_else(|| begin(steps, bundle, ctx));
         let mut said = Vec::new();
-        outcome = round(steps, bundle, ctx, ask, &mut said)?;
-        let settled = before.is_none_or(|before| *bundle == before);
+        outcome = finish(begun, steps, bundle, ctx, ask, &mut said)?;
+        let settled = settles_at_once || before.is_some_and(|before| *bundle == before);
         let stop = settled || said.iter().any(Finding::is_error);
         for finding in said {
             if !findings.contains(&finding) {
@@ -168,29 +192,6 @@ pub(crate) fn run<E>(
         }
     }
     Ok(outcome)
-}
-
-/// What the first round will ask, without its answers. Findings are left to the run that follows.
-pub(crate) fn wishes(steps: &[Step], bundle: &mut Bundle, ctx: &Context<'_>) -> Vec<Wish> {
-    let mut findings = Vec::new();
-    let Some((cluster, ports)) = open(steps, bundle, ctx, &mut findings) else {
-        return Vec::new();
-    };
-    for step in steps {
-        match step {
-            Step::Inject => {}
-            Step::Interface => findings.extend(claim::declare(bundle, &ports, &cluster)),
-            Step::Ipam | Step::Vlan => {
-                return claim::wants(bundle, &ports, &cluster, ctx, &mut findings);
-            }
-            // A pipeline in another order: asked in its turn.
-            Step::Nad | Step::Attach => break,
-        }
-        if findings.iter().any(Finding::is_error) {
-            break;
-        }
-    }
-    Vec::new()
 }
 
 /// The cluster, and the ports; None where nothing can follow.
@@ -209,7 +210,48 @@ fn open(
     (!findings.iter().any(Finding::is_error)).then_some((cluster, ports))
 }
 
-fn round<E>(
+/// A round up to its first question to the book.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    /// What the book is asked.
+    pub(crate) wishes: Vec<Wish>,
+    /// What was said on the way.
+    findings: Vec<Finding>,
+    /// None where nothing can follow.
+    found: Option<(Cluster, Vec<Port>)>,
+    /// The step that asks; past the last where none does.
+    at: usize,
+}
+
+/// Runs the steps until one asks the book.
+pub(crate) fn begin(steps: &[Step], bundle: &mut Bundle, ctx: &Context<'_>) -> Begun {
+    let mut findings = Vec::new();
+    let found = open(steps, bundle, ctx, &mut findings);
+    let (mut at, mut wishes) = (steps.len(), Vec::new());
+    if let Some((cluster, ports)) = &found {
+        for (nth, step) in steps.iter().enumerate() {
+            if step.asks() {
+                at = nth;
+                wishes = claim::wants(bundle, ports, cluster, ctx, &mut findings);
+                break;
+            }
+            findings.extend(step.run(bundle, ports, cluster, ctx));
+            if findings.iter().any(Finding::is_error) {
+                break;
+            }
+        }
+    }
+    Begun {
+        wishes,
+        findings,
+        found,
+        at,
+    }
+}
+
+/// The rest of the round.
+fn finish<E>(
+    begun: Begun,
     steps: &[Step],
     bundle: &mut Bundle,
     ctx: &Context<'_>,
@@ -217,27 +259,28 @@ fn round<E>(
     findings: &mut Vec<Finding>,
 ) -> Result<Outcome, E> {
     let mut outcome = Outcome::default();
-    let Some((cluster, ports)) = open(steps, bundle, ctx, findings) else {
+    findings.extend(begun.findings);
+    let Some((cluster, ports)) = begun.found else {
         return Ok(outcome);
     };
-    for step in steps {
-        match step {
-            Step::Inject => {}
-            Step::Interface => findings.extend(claim::declare(bundle, &ports, &cluster)),
-            Step::Ipam | Step::Vlan => {
-                for wish in claim::wants(bundle, &ports, &cluster, ctx, findings) {
-                    match ask(&wish)? {
-                        Ok(lease) => {
-                            claim::answer(bundle, &wish, &lease);
-                            outcome.held.push(lease);
-                        }
-                        Err(finding) => findings.push(finding),
+    let mut asked = Some(begun.wishes);
+    for step in &steps[begun.at..] {
+        if step.asks() {
+            let wishes = asked
+                .take()
+                .unwrap_or_else(|| claim::wants(bundle, &ports, &cluster, ctx, findings));
+            for wish in wishes {
+                match ask(&wish)? {
+                    Ok(lease) => {
+                        claim::answer(bundle, &wish, &lease);
+                        outcome.held.push(lease);
                     }
+                    Err(finding) => findings.push(finding),
                 }
-                findings.extend(claim::allocations(bundle, &ports, &cluster));
             }
-            Step::Nad => findings.extend(nad::nads(bundle, &ports, &cluster, ctx)),
-            Step::Attach => findings.extend(attach::attach(bundle, &ports, &cluster)),
+            findings.extend(claim::allocations(bundle, &ports, &cluster));
+        } else {
+            findings.extend(step.run(bundle, &ports, &cluster, ctx));
         }
         if findings.iter().any(Finding::is_error) {
             break;

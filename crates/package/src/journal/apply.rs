@@ -63,24 +63,33 @@ pub(super) fn apply(
         let each = list.into_iter().map(|write| write.make(disk));
         each.collect::<Result<Vec<_>, Failed>>()
     });
-    let mut renames = Vec::new();
+    // By directory.
+    let mut renames: Vec<Vec<(PathBuf, PathBuf)>> = Vec::new();
     for made in written {
+        let mut of_dir = Vec::new();
         for (path, temp) in made? {
             if let Some(temp) = temp {
-                renames.push((temp, path.clone()));
+                of_dir.push((temp, path.clone()));
             }
             touched.files.push(path);
         }
+        if !of_dir.is_empty() {
+            renames.push(of_dir);
+        }
     }
-    if renames.len() > FEW {
+    if renames.iter().map(Vec::len).sum::<usize>() > FEW {
         // ext4 writes a file out when it is renamed over another, each alone.
         // On a disk that cannot do this at once, nothing is lost by not doing it.
         touched.sync_whole(disk)?;
     }
-    for (temp, path) in renames {
-        disk.rename(&temp, &path)
-            .map_err(|e| Failed::new("write", &path, e))?;
-    }
+    // The old file's blocks are given back at once, and each waits for a disk that is mounted with `discard`.
+    let renamed = parallel::wait(renames, |of_dir| {
+        of_dir.into_iter().try_for_each(|(temp, path)| {
+            disk.rename(&temp, &path)
+                .map_err(|e| Failed::new("write", &path, e))
+        })
+    });
+    renamed.into_iter().collect::<Result<(), Failed>>()?;
     for path in &removals {
         absent_is_none(disk.remove_file(path)).map_err(|e| Failed::new("remove", path, e))?;
         // Only now: a redo finds that some of these directories are gone.
