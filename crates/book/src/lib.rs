@@ -39,7 +39,7 @@ pub use lazy::{Access, LazyStore};
 pub use locate::{BOOK_VARIABLE, locate};
 pub use memory::MemoryStore;
 pub use merge::{Clash, Merge, Side, Why, merge, rename};
-pub use place::{Disk, RealDisk};
+pub use place::{Disk, RealDisk, write_whole};
 pub use reservation::Reservation;
 pub use restore::{Conflict, Restored};
 pub use store::{Filter, Outcome, PackageRecord, Pending, Store, Txn};

@@ -130,6 +130,17 @@ fn write(
     disk.sync_dir(dir)
 }
 
+/// Writes a file of one's own as a whole: an export. One that is there already is [`io::ErrorKind::AlreadyExists`], unless
+/// `force` says that it goes.
+pub fn write_whole(disk: &dyn Disk, path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
+    let previous = if force {
+        Previous::Goes
+    } else {
+        Previous::Stays
+    };
+    put_in_place(disk, bytes, path, previous)
+}
+
 /// The directory that a file is in.
 pub(crate) fn directory(path: &Path) -> &Path {
     let dir = path.parent().filter(|d| !d.as_os_str().is_empty());

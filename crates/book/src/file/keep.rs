@@ -197,13 +197,14 @@ fn said(panic: &(dyn Any + Send)) -> String {
 /// The book cannot be used, and what to do about that.
 pub(crate) fn unusable(path: &Path, source: Cause) -> Error {
     use io::ErrorKind::{
-        IsADirectory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+        IsADirectory, NotFound, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
     };
     let remedy = match io_kind(&*source) {
         Some(PermissionDenied | ReadOnlyFilesystem) => {
             "check who may write it and the directory it is in"
         }
         Some(StorageFull | QuotaExceeded) => "make room on its disk, then run the command again",
+        Some(NotFound) => "check the path: there is no such file or directory",
         Some(IsADirectory) => "name a file, not a directory",
         _ => "restore a backup, or move the file away and run `moor book rebuild`",
     };
@@ -401,8 +402,11 @@ fn write(txn: &redb::WriteTransaction, change: &Change) -> Result<(), Cause> {
     }
     for lease in &change.put {
         let keys = Keys::of(lease);
-        leases.insert(keys.lease(), &*to_json(lease)?)?;
-        holders.insert(keys.holder(), ())?;
+        let known = leases.insert(keys.lease(), &*to_json(lease)?)?.is_some();
+        // One that is known has the holder it had: else it was dropped above.
+        if !known {
+            holders.insert(keys.holder(), ())?;
+        }
     }
     let mut txns = txn.open_table(TXNS)?;
     for id in &change.close {

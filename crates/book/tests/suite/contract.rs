@@ -4,6 +4,7 @@
 mod drafts;
 mod life;
 mod records;
+mod reservations;
 
 use std::path::PathBuf;
 
@@ -127,5 +128,11 @@ contract! {
         a_restored_reservation_rests,
         the_audit_trail_tells_the_story,
         filters_narrow_the_list,
+    ;
+    reservations:
+        a_reservation_keeps_others_out_until_it_ends,
+        the_same_reservation_again_changes_nothing,
+        a_released_reservation_is_forgotten,
+        an_amendment_is_made_as_a_whole_or_not_at_all,
     ;
 }

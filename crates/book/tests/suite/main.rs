@@ -8,10 +8,12 @@
 
 mod agree;
 mod allocating;
+mod carrying;
 mod contract;
 mod crash;
 mod disk;
 mod files;
 mod lazy;
 mod made;
+mod merging;
 mod processes;
