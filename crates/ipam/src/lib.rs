@@ -19,6 +19,7 @@ mod lease;
 mod model;
 mod pool;
 mod refusal;
+mod reserve;
 mod room;
 #[cfg(test)]
 mod sample;
