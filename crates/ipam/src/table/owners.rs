@@ -1,7 +1,8 @@
-//! Who has what: 44 bytes per lease (56 for an IPv6 address), found by address and by holder.
+//! Who has what: 44 bytes per lease (48 for an IPv6 address), found by address and by holder.
 //!
-//! A lease is kept as numbers: five names, its place (subnet and gateway), its time. What few leases have
-//! (a width, a transaction, an end, a time past 2106) stands in ordered maps beside them. Two hash
+//! A lease is kept as numbers: five names, its place (subnet and gateway), its time. The upper half of an IPv6
+//! address is that of its subnet. What few leases have (a width, a transaction, an end, a time past 2106,
+//! another upper half) stands in ordered maps beside them. Two hash
 //! chains run through the entries; together with their heads that is at most 55 bytes per IPv4 address,
 //! names apart. Both finds are O(1), inserting is O(1) amortised.
 //!
@@ -42,14 +43,16 @@ struct Entry {
 #[derive(Clone, Debug, Default)]
 struct Page {
     entries: Vec<Entry>,
-    /// The upper 96 bits of each address; empty while there are only IPv4 ones.
-    high: Vec<[u32; 3]>,
+    /// The upper 32 bits of the lower half of each address; empty while there are only IPv4 ones.
+    high: Vec<u32>,
 }
 
 const LIVE: u8 = 1;
 const ADDR: u8 = 2;
 const ADDR_V6: u8 = 4;
 const HOLDER_V6: u8 = 8;
+/// The address has another upper half than its subnet.
+const FAR: u8 = 16;
 
 /// A holder in numbers; equal numbers are equal holders.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,16 +74,20 @@ impl HolderKey {
     }
 }
 
-/// The lowest 32 bits, and the others, most significant part first.
-fn split(number: u128) -> ([u32; 3], u32) {
-    let part = |n: u32| u32::try_from(number >> (32 * n) & u128::from(u32::MAX));
-    let [a, b, c, d] = [3, 2, 1, 0].map(|n| part(n).expect("32 bits fit"));
-    ([a, b, c], d)
+/// The upper half, and the two parts of the lower one.
+fn split(number: u128) -> (u64, [u32; 2]) {
+    let [low, high] = halves(number);
+    let part = |n: u64| u32::try_from(n & u64::from(u32::MAX)).expect("32 bits fit");
+    (high, [part(low >> 32), part(low)])
 }
 
-fn join(high: [u32; 3], low: u32) -> u128 {
-    let parts = high.into_iter().chain([low]);
-    parts.fold(0, |n, part| n << 32 | u128::from(part))
+fn join(upper: u64, [high, low]: [u32; 2]) -> u128 {
+    u128::from(upper) << 64 | u128::from(high) << 32 | u128::from(low)
+}
+
+/// The upper half of the addresses of a subnet, as far as it is that of the first.
+fn upper_half(subnet: Option<Cidr>) -> Option<u64> {
+    Some(split(Family::number(subnet?.network())).0)
 }
 
 impl Entry {
@@ -121,6 +128,7 @@ pub(super) struct Owners {
     cooling: BTreeMap<Slot, Time>,
     ends: BTreeSet<(Time, Slot)>,
     late: BTreeMap<Slot, u64>,
+    far: BTreeMap<Slot, u64>,
     len: usize,
 }
 
@@ -139,7 +147,9 @@ impl Owners {
 
     /// The address of a slot that is one.
     fn addr(&self, slot: Slot) -> Option<IpAddr> {
-        let Entry { low, flags, .. } = *self.entry(slot);
+        let Entry {
+            low, flags, place, ..
+        } = *self.entry(slot);
         if flags & ADDR == 0 {
             return None;
         }
@@ -147,7 +157,13 @@ impl Owners {
             return Some(Family::V4.addr(low.into()));
         }
         let high = self.pages[slot as usize / PAGE].high[slot as usize % PAGE];
-        Some(Family::V6.addr(join(high, low)))
+        let upper = if flags & FAR == 0 {
+            upper_half(self.places[place as usize].0)
+                .expect("an address that is not far has a subnet")
+        } else {
+            self.far[&slot]
+        };
+        Some(Family::V6.addr(join(upper, [high, low])))
     }
 
     pub(super) fn thing(&self, slot: Slot) -> Thing {
@@ -296,10 +312,14 @@ impl Owners {
             }
         }
         let mut flags = LIVE;
-        let (mut high, mut low) = ([0; 3], 0);
+        let (mut upper, mut high, mut low) = (0, 0, 0);
         if let Thing::Addr(addr) = lease.thing {
-            (high, low) = split(Family::number(addr));
-            flags |= ADDR | if addr.is_ipv6() { ADDR_V6 } else { 0 };
+            (upper, [high, low]) = split(Family::number(addr));
+            flags |= ADDR;
+            if addr.is_ipv6() {
+                let near = upper_half(lease.subnet) == Some(upper);
+                flags |= ADDR_V6 | if near { 0 } else { FAR };
+            }
         }
         if lease.holder.family == Family::V6 {
             flags |= HOLDER_V6;
@@ -317,6 +337,9 @@ impl Owners {
         let slot = self.put(entry, high);
         if flags & ADDR == 0 {
             self.wide.insert(slot, lease.thing);
+        }
+        if flags & FAR != 0 {
+            self.far.insert(slot, upper);
         }
         if lease.since.0 > u64::from(u32::MAX) {
             self.late.insert(slot, lease.since.0);
@@ -342,7 +365,7 @@ impl Owners {
         number
     }
 
-    fn put(&mut self, entry: Entry, high: [u32; 3]) -> Slot {
+    fn put(&mut self, entry: Entry, high: u32) -> Slot {
         let slot = self.vacant.pop().unwrap_or(self.top);
         assert!(slot < NONE, "an instance has fewer than 2^32 leases");
         let (page, at) = (slot as usize / PAGE, slot as usize % PAGE);
@@ -364,7 +387,7 @@ impl Owners {
         }
         if entry.flags & ADDR_V6 != 0 || !highs.is_empty() {
             highs.reserve_exact(room - highs.len().min(room));
-            highs.resize(entries.len(), [0; 3]);
+            highs.resize(entries.len(), 0);
             highs[at] = high;
         }
         slot
@@ -420,6 +443,7 @@ impl Owners {
         self.set_state(slot, State::Held);
         self.wide.remove(&slot);
         self.late.remove(&slot);
+        self.far.remove(&slot);
         self.entry_mut(slot).flags = 0;
         grow(&mut self.vacant, 1);
         self.vacant.push(slot);
@@ -516,7 +540,7 @@ impl Owners {
             .iter()
             .map(|page| {
                 page.entries.capacity() * size_of::<Entry>()
-                    + page.high.capacity() * size_of::<[u32; 3]>()
+                    + page.high.capacity() * size_of::<u32>()
                     + size_of::<Page>()
             })
             .sum();
@@ -524,7 +548,7 @@ impl Owners {
         // B-tree entries: 11 to a node, 6 full; the widest is a Thing of 36 bytes.
         let beside = self.wide.len() * 96
             + self.reserved.len() * 56
-            + (self.cooling.len() + self.ends.len() + self.late.len()) * 32;
+            + (self.cooling.len() + self.ends.len() + self.late.len() + self.far.len()) * 32;
         let places = self.places.capacity() * size_of::<Place>() + self.place_numbers.len() * 120;
         pages + heads * size_of::<u32>() + beside + places + self.names.heap_bytes()
     }

@@ -24,6 +24,13 @@ fn a_table_gives_back_every_lease_as_it_was() {
             u64::MAX,
         ),
         (
+            Thing::Addr(addr("fd00:0:0:7:8:9:a:b")),
+            Some("fd00::/32"),
+            State::Held,
+            6,
+        ),
+        (Thing::Addr(addr("fd01::1:0:0:1")), None, State::Held, 7),
+        (
             Thing::Block(cidr("10.1.0.0/24")),
             Some("10.1.0.0/16"),
             State::Held,
@@ -57,8 +64,8 @@ fn a_table_gives_back_every_lease_as_it_was() {
         assert_eq!(table.get(&lease.thing).as_ref(), Some(lease));
         assert_eq!(table.held_by(&lease.holder), std::slice::from_ref(lease));
     }
-    assert_eq!(table.covering(addr("10.0.0.25")).as_ref(), Some(&leases[3]));
-    assert_eq!(table.covering(addr("10.1.0.25")).as_ref(), Some(&leases[2]));
+    assert_eq!(table.covering(addr("10.0.0.25")).as_ref(), Some(&leases[5]));
+    assert_eq!(table.covering(addr("10.1.0.25")).as_ref(), Some(&leases[4]));
     assert_eq!(table.covering(addr("10.2.0.25")), None);
     let mut stranger = leases[0].clone();
     stranger.holder = holder("stranger");
