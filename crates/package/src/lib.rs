@@ -10,6 +10,7 @@
 
 mod ahead;
 mod decide;
+mod differ;
 pub mod disk;
 mod documents;
 mod flavour;
@@ -39,7 +40,7 @@ pub use pool::{PoolReport, PoolRequest, change_pool, change_pool_on};
 pub use read::{rebuild, verify};
 pub use render::render;
 pub use report::{Changed, Dialect, FileChange, InterfaceReport, PackageReport, Report, Request};
-pub use survey::{ClusterSeen, From, Source, Survey, Verified};
+pub use survey::{ClusterSeen, Fixed, FixedFile, Fixing, From, Source, Survey, Verified, fix};
 
 /// What can go wrong beside findings.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 //! be judged together.
 //!
 //! ```text
-//!  directories, files, stdin ─► gather (which file belongs to which cluster) ─► parse, on all cores
+//!  directories, files, stdin, Git ─► gather (which file belongs to which cluster) ─► parse, on all cores
 //!        management directory ─┘                                                  └─► Fleet ─► verify, trace
 //! ```
 //!
@@ -10,8 +10,11 @@
 //! are taken for two clusters give false alarms, two clusters that are taken for one hide real ones. So a
 //! WorkloadCluster decides before any directory's name does, and the user's own word before that.
 
+mod fix;
 mod gather;
+mod git;
 mod inside;
+mod kubeadm;
 mod named;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +28,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::documents::{Documents, position};
+
+pub use fix::{Fixed, FixedFile, Fixing, fix};
 
 /// Something to read.
 #[derive(Clone, Debug)]
@@ -40,6 +45,8 @@ pub struct Source {
 pub enum From {
     /// A directory or a file.
     Path(PathBuf),
+    /// `REVISION:PATH` of the repository around the current directory.
+    Git(String),
     /// A stream that was read already.
     Text {
         /// What to call it.
@@ -67,6 +74,8 @@ pub struct Survey {
     confs: Vec<Conf>,
     reservations: Vec<Reservation>,
     findings: Vec<Finding>,
+    /// Objects that stand as text inside others, with where those stand.
+    inner: Vec<(Origin, Value)>,
 }
 
 /// Files that share their cluster and package.
@@ -85,6 +94,8 @@ struct Group {
 struct Sheet {
     group: usize,
     documents: Documents,
+    /// Where it can be written.
+    disk: Option<PathBuf>,
 }
 
 /// A CNI configuration file of a node.
@@ -153,18 +164,32 @@ impl Survey {
             let shown = |_: &str| file.shown.clone();
             let one = [(file.path.as_str(), file.bytes.as_slice())];
             let documents = Documents::parse(one, shown, &mut findings);
-            (file.group, documents, findings)
+            (file.group, documents, file.disk.clone(), findings)
         });
         let mut survey = Self {
             findings: gathered.findings,
             confs: gathered.confs,
             ..Self::default()
         };
-        for (group, documents, findings) in parsed {
+        for (group, documents, disk, findings) in parsed {
             survey.findings.extend(findings);
-            survey.sheets.push(Sheet { group, documents });
+            survey.sheets.push(Sheet {
+                group,
+                documents,
+                disk,
+            });
         }
         survey.groups = named::name(&gathered.places, &survey.sheets);
+        for entry in survey.entries() {
+            if let Some(inner) = kubeadm::configuration(survey.value(entry)) {
+                let object = reference(&inner);
+                let origin = Origin {
+                    object,
+                    ..survey.origin(entry)
+                };
+                survey.inner.push((origin, inner));
+            }
+        }
         survey
     }
 
@@ -203,8 +228,14 @@ impl Survey {
             name: conf.name.clone(),
             text: &conf.text,
         });
+        let inner = self.inner.iter().map(|(origin, value)| Input {
+            origin: origin.clone(),
+            scope: None,
+            value,
+        });
+        let objects = self.entries().into_iter().map(input);
         Fleet {
-            objects: self.entries().into_iter().map(input).collect(),
+            objects: objects.chain(inner).collect(),
             files: files.collect(),
             reservations: self.reservations.clone(),
         }
@@ -232,7 +263,7 @@ impl Survey {
         Verified {
             addresses: report.summary.addresses,
             ranges: report.summary.ranges,
-            objects: report.summary.objects,
+            objects: report.summary.objects - self.inner.len(),
             clusters: clusters.len(),
             packages: self.groups.iter().filter(|g| g.is_package).count(),
             per_cluster: clusters.into_values().collect(),

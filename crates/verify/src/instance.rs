@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use mooring_api::{Cidr, HostCidr, annotation};
 use serde_json::Value;
 
-use crate::input::Input;
+use crate::input::{Input, Origin};
 use crate::world::annotation_of;
 
 /// `namespace/name`.
@@ -90,19 +90,25 @@ impl Instances {
         self.isolated.get(instance).cloned()
     }
 
-    /// The routing domain of an object: as given, else that of the instance it was made for.
-    pub(crate) fn scope_of(&self, input: &Input<'_>) -> Option<String> {
-        if input.scope.is_some() {
-            return input.scope.clone();
-        }
-        let origin = &input.origin;
-        let owner = annotation_of(input.value, annotation::OWNED_BY)?;
+    /// The instance that an Interface or IPClaim, written `Kind/name`, of the same package asks for.
+    pub(crate) fn asked_by(&self, origin: &Origin, owner: &str) -> Option<&str> {
         let place = (
             origin.cluster.clone(),
             origin.package.clone(),
             owner.to_owned(),
         );
-        self.domain(self.asked.get(&place)?)
+        self.asked.get(&place).map(String::as_str)
+    }
+
+    /// The routing domain of an object: as given, else that of the instance it was made for.
+    pub(crate) fn scope_of(&self, input: &Input<'_>) -> Option<String> {
+        if input.scope.is_some() {
+            return input.scope.clone();
+        }
+        let owner = annotation_of(input.value, annotation::OWNED_BY)?;
+        self.isolated
+            .get(self.asked_by(&input.origin, owner)?)
+            .cloned()
     }
 
     /// The instance whose prefix holds this address; the longest prefix decides.

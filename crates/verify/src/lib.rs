@@ -12,7 +12,8 @@
 //!                                                └─ conf       files of the runtime
 //! ```
 //!
-//! Beside the rules stands the packet story ([`trace`]), told from the same objects.
+//! Beside the rules stand the packet story ([`trace`]), the changes that are safe to make ([`fixes`]), and which IPAM
+//! solution fits ([`fits`]), all from the same objects.
 //!
 //! Called by `moor verify`, the fleet and the dashboard with everything that is, or will be, deployed:
 //! every package of every cluster. Called with many thousands of objects, so every rule sorts once and
@@ -25,6 +26,8 @@ mod attached;
 mod carried;
 mod cluster;
 mod conf;
+pub mod fits;
+mod fix;
 mod input;
 mod instance;
 mod near;
@@ -45,6 +48,7 @@ mod upf;
 mod vlan;
 mod world;
 
+pub use fix::{Fix, fixes};
 pub use input::{CniFile, Fleet, Input, Origin, Reservation};
 pub use report::{Found, Report, Summary};
 

@@ -73,8 +73,14 @@ fn judge_nad(world: &World<'_>, nad: &Nad<'_>) -> Option<Found> {
 
 /// The one node that a pod runs on, if its template says so.
 fn node<'a>(pod: &Pod<'a>) -> Option<&'a str> {
-    let spec = pod.spec();
-    let text = |value: Option<&'a Value>| value.and_then(Value::as_str).filter(|t| !t.is_empty());
+    node_of(pod.spec())
+}
+
+/// The one node that the spec of a pod names.
+pub(crate) fn node_of(spec: &Value) -> Option<&str> {
+    fn text(value: Option<&Value>) -> Option<&str> {
+        value.and_then(Value::as_str).filter(|t| !t.is_empty())
+    }
     let selected = spec.get("nodeSelector").and_then(|s| s.get(HOSTNAME));
     text(spec.get("nodeName"))
         .or_else(|| text(selected))

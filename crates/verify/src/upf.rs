@@ -70,14 +70,25 @@ fn is_pool(nad: &Nad<'_>) -> bool {
     matches!(nad.ipam(), "host-local" | "whereabouts" | "dhcp")
 }
 
-fn is_upf_deployment(kind: &str, value: &Value) -> bool {
+pub(crate) fn is_upf_deployment(kind: &str, value: &Value) -> bool {
     let provider = value.pointer("/spec/provider").and_then(Value::as_str);
     kind == "UPFDeployment" || (kind == "NFDeployment" && provider.is_some_and(names_upf))
 }
 
 /// The annotation decides; without one, the labels.
-fn is_upf(pod: &Pod<'_>) -> bool {
-    let places = [pod.template, pod.object];
+pub(crate) fn is_upf(pod: &Pod<'_>) -> bool {
+    is_any(&[pod.template, pod.object])
+}
+
+/// The same for an object with a pod template.
+pub(crate) fn is_upf_object(object: &Value) -> bool {
+    match object.pointer("/spec/template") {
+        Some(template) => is_any(&[template, object]),
+        None => is_any(&[object]),
+    }
+}
+
+fn is_any(places: &[&Value]) -> bool {
     let said = places
         .iter()
         .find_map(|v| annotation_of(v, annotation::NETWORK_FUNCTION));

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use mooring_api::{Code, Finding};
 use mooring_krm::layout;
 
+use super::git::{self, Object};
 use super::{Conf, From, Source};
 use crate::disk::{Disk as _, Kind, MAX_FILE, RealDisk, Tree, read_tree};
 
@@ -44,6 +45,21 @@ pub(super) struct Text {
     pub(super) path: String,
     pub(super) shown: String,
     pub(super) bytes: Vec<u8>,
+    /// Where it can be written, by what no link can change any more; a stream and a revision of Git cannot be.
+    pub(super) disk: Option<PathBuf>,
+}
+
+/// A directory that was read, from the disk or from Git.
+struct Shelf {
+    tree: Tree,
+    /// As a person would type it.
+    shown: String,
+    /// What makes its files the same as those of another directory.
+    root: PathBuf,
+    /// The directory's own name.
+    own: String,
+    /// What Git has beside documents; nothing for the disk, which is read when needed.
+    others: Option<BTreeMap<String, Vec<u8>>>,
 }
 
 #[derive(Default)]
@@ -71,9 +87,14 @@ pub(super) fn gather(sources: &[Source], mgmt: Option<&Path>) -> Gathered {
                     ..Place::default()
                 };
                 let group = out.place(place);
-                out.text(group, shown.clone(), shown.clone(), bytes.clone());
+                out.text(group, shown.clone(), shown.clone(), bytes.clone(), None);
             }
-            From::Path(path) if path.is_dir() => out.directory(path, fixed.as_deref()),
+            From::Git(name) => out.git(name, fixed, source_name(name)),
+            From::Path(path) if path.is_dir() => {
+                if let Some(shelf) = out.shelf(path) {
+                    out.directory(&shelf, fixed.as_deref());
+                }
+            }
             From::Path(path) => out.file(path, fixed, name),
         }
     }
@@ -86,35 +107,75 @@ impl Gathered {
         self.places.len() - 1
     }
 
-    fn text(&mut self, group: usize, path: String, shown: String, bytes: Vec<u8>) {
+    fn text(
+        &mut self,
+        group: usize,
+        path: String,
+        shown: String,
+        bytes: Vec<u8>,
+        disk: Option<PathBuf>,
+    ) {
         self.files.push(Text {
             group,
             path,
             shown,
             bytes,
+            disk,
         });
     }
 
     fn management(&mut self, dir: &Path) {
-        let Some((tree, root)) = self.tree(dir) else {
+        let Some(shelf) = self.shelf(dir) else {
             return;
         };
         let group = self.place(Place {
             management: true,
             ..Place::default()
         });
-        for path in krm_files(&tree) {
-            self.document(&tree, dir, &root, path, group);
+        let before = self.files.len();
+        for path in krm_files(&shelf.tree) {
+            self.document(&shelf, path, group);
+        }
+        // It is there to be asked, and is nobody's to change.
+        for file in &mut self.files[before..] {
+            file.disk = None;
         }
     }
 
-    fn directory(&mut self, dir: &Path, fixed: Option<&str>) {
-        let Some((tree, root)) = self.tree(dir) else {
-            return;
-        };
+    /// A directory or a file of a revision.
+    fn git(&mut self, name: &str, fixed: Option<String>, own: String) {
+        let wanted = |path: &str| is_cni(path, &own);
+        match git::read(name, wanted) {
+            Err(finding) => self.findings.push(finding),
+            Ok(Object::File(bytes)) => {
+                let fallback = own.rsplit_once('.').map_or(own.as_str(), |(stem, _)| stem);
+                let group = self.place(Place {
+                    fixed,
+                    fallback: fallback.to_owned(),
+                    ..Place::default()
+                });
+                self.text(group, name.to_owned(), name.to_owned(), bytes, None);
+            }
+            Ok(Object::Tree { tree, others, id }) => {
+                let shelf = Shelf {
+                    tree,
+                    shown: name.trim_end_matches('/').to_owned(),
+                    // No path of a disk begins so: they are absolute here.
+                    root: PathBuf::from(format!("git:{id}")),
+                    own,
+                    others: Some(others),
+                };
+                self.directory(&shelf, fixed.as_deref());
+            }
+        }
+    }
+
+    fn directory(&mut self, shelf: &Shelf, fixed: Option<&str>) {
+        let Shelf {
+            tree, root, own, ..
+        } = shelf;
         let before = (self.files.len(), self.confs.len());
-        let own = root.file_name().unwrap_or_default().to_string_lossy();
-        let own = own.into_owned();
+        let own = own.clone();
         let mut plain = Plain {
             fixed: fixed.map(str::to_owned),
             own,
@@ -123,7 +184,7 @@ impl Gathered {
         let layout = layout(&tree.files);
         for path in &layout.outside {
             let group = plain.group(self, first(path));
-            self.document(&tree, dir, &root, path, group);
+            self.document(shelf, path, group);
         }
         let base = plain.groups.get("").copied();
         let mut packages = Vec::new();
@@ -132,14 +193,14 @@ impl Gathered {
             let above = package.parent.map(|p| packages[p]).or(base);
             let group = self.place(Place {
                 fixed: plain.fixed.clone(),
-                package: Some(dir.join(&package.directory).display().to_string()),
+                package: Some(join(&shelf.shown, &package.directory)),
                 above,
                 fallback: first(&package.directory).unwrap_or(&plain.own).to_owned(),
                 management: false,
             });
             packages.push(group);
             for path in &package.files {
-                self.document(&tree, dir, &root, path, group);
+                self.document(shelf, path, group);
             }
         }
         let own = plain.own.clone();
@@ -154,12 +215,21 @@ impl Gathered {
                 }
                 (None, _) => (plain.group(self, None), path.as_str()),
             };
-            self.conf(&dir.join(path), &root.join(path), group, node(below));
+            let real = root.join(path);
+            if !self.seen.insert(real.clone()) {
+                continue;
+            }
+            let shown = join(&shelf.shown, path);
+            let bytes = match &shelf.others {
+                Some(others) => others.get(path).cloned(),
+                None => self.read(Path::new(&shown), &real),
+            };
+            self.conf(shown, bytes, group, node(below));
         }
         if before == (self.files.len(), self.confs.len())
-            && self.seen.iter().all(|f| !f.starts_with(&root))
+            && self.seen.iter().all(|f| !f.starts_with(root))
         {
-            let message = format!("{} holds no package and no manifest", dir.display());
+            let message = format!("{} holds no package and no manifest", shelf.shown);
             let finding = Finding::error(Code::PackageMissing, message);
             self.findings
                 .push(finding.help("name a directory with Kptfiles or with *.yaml files"));
@@ -186,55 +256,64 @@ impl Gathered {
             &real.file_name().unwrap_or_default().to_string_lossy(),
             &dir,
         ) {
+            if !self.seen.insert(real.clone()) {
+                return;
+            }
             let group = self.place(place);
-            return self.conf(path, &real, group, String::new());
+            let bytes = self.read(path, &real);
+            return self.conf(shown, bytes, group, String::new());
         }
         if self.seen.insert(real.clone())
             && let Some(bytes) = self.read(path, &real)
         {
             let group = self.place(place);
-            self.text(group, shown.clone(), shown, bytes);
+            self.text(group, shown.clone(), shown, bytes, Some(real));
         }
     }
 
-    fn tree(&mut self, dir: &Path) -> Option<(Tree, PathBuf)> {
-        match read_tree(&RealDisk, dir) {
-            Ok(tree) => Some((
-                tree,
-                RealDisk.resolve(dir).unwrap_or_else(|_| dir.to_owned()),
-            )),
+    fn shelf(&mut self, dir: &Path) -> Option<Shelf> {
+        let tree = match read_tree(&RealDisk, dir) {
+            Ok(tree) => tree,
             Err(findings) => {
                 self.findings.extend(findings);
-                None
+                return None;
             }
+        };
+        let root = RealDisk.resolve(dir).unwrap_or_else(|_| dir.to_owned());
+        let own = root.file_name().unwrap_or_default();
+        Some(Shelf {
+            tree,
+            shown: dir.display().to_string(),
+            own: own.to_string_lossy().into_owned(),
+            root,
+            others: None,
+        })
+    }
+
+    fn document(&mut self, shelf: &Shelf, path: &str, group: usize) {
+        let Some(bytes) = shelf.tree.files.get(path) else {
+            return;
+        };
+        let real = shelf.root.join(path);
+        if self.seen.insert(real.clone()) {
+            let shown = join(&shelf.shown, path);
+            let disk = shelf.others.is_none().then_some(real);
+            self.text(group, path.to_owned(), shown, bytes.clone(), disk);
         }
     }
 
-    fn document(&mut self, tree: &Tree, dir: &Path, root: &Path, path: &str, group: usize) {
-        let Some(bytes) = tree.files.get(path) else {
+    fn conf(&mut self, shown: String, bytes: Option<Vec<u8>>, group: usize, node: String) {
+        let Some(bytes) = bytes else {
             return;
         };
-        if self.seen.insert(root.join(path)) {
-            let shown = dir.join(path).display().to_string();
-            self.text(group, path.to_owned(), shown, bytes.clone());
-        }
-    }
-
-    fn conf(&mut self, path: &Path, real: &Path, group: usize, node: String) {
-        if !self.seen.insert(real.to_owned()) {
-            return;
-        }
-        let Some(bytes) = self.read(path, real) else {
-            return;
-        };
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = shown.rsplit(['/', ':']).next().unwrap_or(&shown);
         self.confs.push(Conf {
             group,
             node,
-            name: name.into_owned(),
-            shown: path.display().to_string(),
+            name: name.to_owned(),
             // The runtime passes over what it cannot read, and so do the rules.
             text: String::from_utf8(bytes).unwrap_or_default(),
+            shown,
         });
     }
 
@@ -303,6 +382,7 @@ fn names_of_files(sources: &[Source]) -> Vec<String> {
         |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
     let stem = |source: &Source| match &source.from {
         From::Path(path) => part(path.file_stem()),
+        From::Git(name) => source_name(name),
         From::Text { .. } => String::new(),
     };
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
@@ -317,6 +397,22 @@ fn names_of_files(sources: &[Source]) -> Vec<String> {
         _ => stem(source),
     };
     sources.iter().map(name).collect()
+}
+
+/// A path below a directory, or below a revision: `main:` has no slash.
+pub(super) fn join(dir: &str, path: &str) -> String {
+    if dir.ends_with(['/', ':']) || path.is_empty() {
+        format!("{dir}{path}")
+    } else {
+        format!("{dir}/{path}")
+    }
+}
+
+/// The last part of `REV:a/b`; the revision where it means everything.
+fn source_name(name: &str) -> String {
+    let name = name.trim_end_matches(['/', ':']);
+    let last = name.rsplit(['/', ':']).next();
+    last.unwrap_or(name).to_owned()
 }
 
 fn krm_files(tree: &Tree) -> Vec<&String> {
