@@ -16,6 +16,7 @@ use crate::Error;
 use crate::ahead::{Answer, Ran};
 use crate::disk::{Disk, MAX_FILE, RealDisk};
 use crate::flavour::{self, ask};
+use crate::pool::left_outside;
 use crate::report::{Dialect, Request};
 use crate::site::Site;
 use crate::steps::{self, Outcome};
@@ -123,7 +124,9 @@ impl Run<'_, '_> {
             self.txn.release(&lease.instance, &lease.thing, rest)?;
         }
         let lost = go.iter().filter_map(|l| flavour::lost(l, outcome, &stay));
-        Ok(lost.collect())
+        let pools = &self.site.pools;
+        let outside = go.iter().filter_map(|l| left_outside(l, outcome, pools));
+        Ok(lost.chain(outside).collect())
     }
 
     /// Remembers where the package is and what it uses, where that changed.

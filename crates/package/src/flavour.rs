@@ -178,7 +178,7 @@ pub(crate) fn stays(lease: &Lease, outcome: &Outcome) -> bool {
     outcome.held.iter().any(inside) || outcome.ports.iter().any(at_pod_start)
 }
 
-fn is_of(port: &Port, lease: &Lease) -> bool {
+pub(crate) fn is_of(port: &Port, lease: &Lease) -> bool {
     port.instance.as_ref() == Some(&lease.instance) && port.is_for(&lease.holder)
 }
 

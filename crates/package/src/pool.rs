@@ -17,13 +17,15 @@ use std::path::{Path, PathBuf};
 
 use mooring_api::{Code, Finding, Span, Time};
 use mooring_book::{Outcome, PackageRecord, Store, Txn};
-use mooring_ipam::{Change, Effect, InstanceKey, Plan, Pools, plan};
+use mooring_ipam::{Change, Effect, InstanceKey, Lease, Plan, Pools, Prefix, Thing, plan};
 
 use crate::Error;
 use crate::disk::{Disk, LOCK_WAIT, RealDisk, Tree, TreeLock, read_tree};
+use crate::flavour::is_of;
 use crate::journal::{self, CommitError, Recovered};
 use crate::report::{Changed, FileChange};
 use crate::site::{Site, interrupted};
+use crate::steps::Outcome as Steps;
 
 /// How long a cut-off change keeps its reservations. Long, because its journal may wait over a weekend and is
 /// worth nothing without them; not for ever, because a run may be killed before it has a journal.
@@ -331,4 +333,27 @@ fn write(
         }
         Err(CommitError::Book(error)) => Err(error.into()),
     }
+}
+
+/// What a render says of an address that its pool no longer covers: somebody made the prefix smaller by hand, and the
+/// interface has another one now.
+pub(crate) fn left_outside(lease: &Lease, outcome: &Steps, pools: &Pools) -> Option<Finding> {
+    let Thing::Addr(gone) = lease.thing else {
+        return None;
+    };
+    let here = |p: &&Prefix| p.instance == lease.instance && p.cidr.contains(gone);
+    if pools.prefixes.iter().any(|p| here(&p)) {
+        return None;
+    }
+    let same = |l: &&Lease| l.holder == lease.holder && l.instance == lease.instance;
+    let now = outcome.held.iter().find(same)?;
+    let port = outcome.ports.iter().find(|p| is_of(p, lease))?;
+    let (instance, has) = (&lease.instance, now.thing);
+    let message =
+        format!("{gone} is not kept: no prefix of {instance} covers it any more; it has {has} now");
+    Some(
+        Finding::warning(Code::AddressOutsidePrefix, message)
+            .on(&port.object)
+            .help("Tell its peers before you deploy, or widen the prefix again; moor pool shrink shows beforehand who would move."),
+    )
 }

@@ -10,6 +10,7 @@
 
 mod book;
 mod disk;
+mod pools;
 mod together;
 
 use std::collections::BTreeMap;

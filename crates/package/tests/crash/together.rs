@@ -20,14 +20,14 @@ const AFTER: &str = "10.1.2.21";
 
 /// The book's file. Its operations count on the same clock as those of the package's disk.
 #[derive(Clone, Debug)]
-struct BookFile {
+pub(crate) struct BookFile {
     clock: Arc<Recorder>,
     /// As written, and as of the last sync.
     bytes: Arc<Mutex<(Vec<u8>, Vec<u8>)>>,
 }
 
 impl BookFile {
-    fn holding(clock: &Arc<Recorder>, bytes: Vec<u8>) -> Self {
+    pub(crate) fn holding(clock: &Arc<Recorder>, bytes: Vec<u8>) -> Self {
         let bytes = Arc::new(Mutex::new((bytes.clone(), bytes)));
         Self {
             clock: Arc::clone(clock),
@@ -36,7 +36,7 @@ impl BookFile {
     }
 
     /// What a crash leaves: everything written, or only what was synced.
-    fn after_crash(&self, kept: bool) -> Vec<u8> {
+    pub(crate) fn after_crash(&self, kept: bool) -> Vec<u8> {
         let bytes = self.bytes.lock().unwrap();
         if kept {
             bytes.0.clone()
@@ -45,7 +45,7 @@ impl BookFile {
         }
     }
 
-    fn open(&self) -> Result<FileStore, Error> {
+    pub(crate) fn open(&self) -> Result<FileStore, Error> {
         FileStore::with_backend(Path::new("book.redb"), self.clone())
     }
 }
