@@ -7,15 +7,18 @@
 
 mod book;
 mod package;
+mod pool;
 mod verify;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-pub(crate) use book::{
-    AuditArgs, BookArg, BookCommand, ClaimArgs, FamilyArg, MgmtArg, PoolCommand, PoolListArgs,
-};
+pub(crate) use book::{AuditArgs, BookArg, BookCommand, ClaimArgs, FamilyArg, MgmtArg};
 pub(crate) use book::{RebuildArgs, ReleaseArgs, WhoHasArgs};
 pub(crate) use package::{DemoArgs, DialectArg, FunctionArgs, RenderArgs};
+pub(crate) use pool::{
+    ActArg, PoolCommand, PoolDrainArgs, PoolGrowArgs, PoolListArgs, PoolMapArgs, PoolRenumberArgs,
+    PoolShrinkArgs, PoolSplitArgs, WhichArg,
+};
 pub(crate) use verify::{TraceArgs, VerifyArgs, VerifyFormat};
 
 /// Gives Kubernetes workloads secondary network interfaces that never move.
@@ -39,7 +42,7 @@ pub(crate) enum Command {
     Render(RenderArgs),
     #[command(name = "fn")]
     Function(FunctionArgs),
-    /// Pools: what there is to take from, and how full it is
+    /// Pools: what there is to take from, how full it is, and how it changes
     #[command(subcommand, after_help = "Example:\n  moor pool list --mgmt mgmt")]
     Pool(PoolCommand),
     Claim(ClaimArgs),

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::args::{BookArg, BookCommand, Cli, Command, FunctionArgs, PoolCommand};
+use crate::args::{BookArg, BookCommand, Cli, Command, FunctionArgs};
 use crate::output::Output;
 use crate::world::{Exit, World};
 
@@ -61,7 +61,7 @@ fn run(command: Command, world: &World, output: &mut Output) -> anyhow::Result<E
         Command::Demo(args) => commands::demo::run(&args, world, output),
         Command::Render(args) => commands::render::run(&args, world, output),
         Command::Function(args) => commands::function::run(&args, world, output),
-        Command::Pool(PoolCommand::List(args)) => commands::pool::list(&args, world, output),
+        Command::Pool(command) => commands::pool::run(&command, world, output),
         Command::Claim(args) => commands::claim::run(&args, world, output),
         Command::Release(args) => commands::release::run(&args, world, output),
         Command::WhoHas(args) => commands::who_has::run(&args, world, output),

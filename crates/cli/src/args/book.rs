@@ -1,4 +1,4 @@
-//! Raw arguments of the commands about addresses: `pool`, `claim`, `release`, `who-has`, `book`.
+//! Raw arguments of the commands about addresses: `claim`, `release`, `who-has`, `book`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -24,27 +24,6 @@ pub(crate) struct MgmtArg {
     /// The directory with pools and clusters [default: $MOOR_MGMT]
     #[arg(long, value_name = "DIR")]
     pub(crate) mgmt: Option<PathBuf>,
-}
-
-/// `moor pool …`
-#[derive(Debug, Subcommand)]
-pub(crate) enum PoolCommand {
-    List(PoolListArgs),
-}
-
-/// Show every pool: its size, what is used, what is left
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  moor pool list --mgmt mgmt")]
-pub(crate) struct PoolListArgs {
-    /// Only pools of this network instance (NAME or NAMESPACE/NAME)
-    #[arg(long, value_name = "INSTANCE")]
-    pub(crate) network: Option<String>,
-    #[command(flatten)]
-    pub(crate) mgmt: MgmtArg,
-    #[command(flatten)]
-    pub(crate) book: BookArg,
-    #[command(flatten)]
-    pub(crate) format: FormatArg,
 }
 
 /// Take an address by hand, for a router, a VM or a host

@@ -1,11 +1,18 @@
-//! `moor pool list`: every pool, its size, and what is left.
+//! `moor pool …`: what there is to take from, how full it is, and how it is changed.
+
+mod change;
+mod draw;
+mod map;
+mod svg;
+
+use std::collections::BTreeMap;
 
 use mooring_api::{Finding, Time};
-use mooring_book::{Filter, Store as _};
+use mooring_book::{Filter, PackageRecord, Store as _};
 use mooring_ipam::{InstanceKey, Pools, Usage};
 use serde::Serialize;
 
-use crate::args::PoolListArgs;
+use crate::args::{PoolCommand, PoolListArgs};
 use crate::output::{Output, Table, exit_of};
 use crate::world::{self, Access, Book, Exit, World};
 
@@ -14,6 +21,8 @@ use crate::world::{self, Access, Book, Exit, World};
 struct Row {
     network: String,
     prefix: String,
+    /// The IPPrefix, or the NetworkInstance that serves from its own.
+    name: String,
     size: u128,
     /// What nobody is given: outside of the ranges, excluded, the gateway, or kept for a claim that has not come.
     aside: u128,
@@ -24,13 +33,49 @@ struct Row {
     /// Per mille of what is not aside.
     #[serde(rename = "fullPerMille")]
     full: u128,
+    #[serde(rename = "largestFree")]
+    largest_free: Option<String>,
+    /// Nothing new is handed out.
+    drained: bool,
+    /// Who has most.
+    holders: Vec<Share>,
+    /// Taken from it, but it does not cover them any more.
+    outside: Vec<Stray>,
+    /// In it, but where its ranges and exclusions give nothing.
+    unlisted: Vec<Stray>,
 }
 
-pub(crate) fn list(
-    args: &PoolListArgs,
+/// Somebody's part of a pool.
+#[derive(Serialize)]
+struct Share {
+    holder: String,
+    addresses: u128,
+}
+
+/// A lease that is not where it should be.
+#[derive(Serialize)]
+struct Stray {
+    address: String,
+    holder: String,
+}
+
+pub(crate) fn run(
+    command: &PoolCommand,
     world: &World,
     output: &mut Output,
 ) -> anyhow::Result<Exit> {
+    match command {
+        PoolCommand::List(args) => list(args, world, output),
+        PoolCommand::Map(args) => map::run(args, world, output),
+        PoolCommand::Grow(args) => change::grow(args, world, output),
+        PoolCommand::Shrink(args) => change::shrink(args, world, output),
+        PoolCommand::Split(args) => change::split(args, world, output),
+        PoolCommand::Drain(args) => change::drain(args, world, output),
+        PoolCommand::Renumber(args) => change::renumber(args, world, output),
+    }
+}
+
+fn list(args: &PoolListArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
     let mgmt = world.needed_mgmt(&args.mgmt)?;
     let management = mooring_package::management(&mgmt)?;
     if management.findings.iter().any(Finding::is_error) {
@@ -39,7 +84,8 @@ pub(crate) fn list(
     }
     let wanted = args.network.as_deref().map(super::claim::instance);
     let book = world.book(&args.book, Some(&mgmt), Access::Read);
-    let rows = rows(&management.pools, &book, wanted.as_ref(), world.now)?;
+    let usages = usages(&management.pools, &book, wanted.as_ref(), world.now)?;
+    let rows: Vec<Row> = usages.iter().map(|(key, usage)| row(key, usage)).collect();
     if let (Some(wanted), true) = (&wanted, rows.is_empty()) {
         let known: Vec<String> = management
             .pools
@@ -55,49 +101,95 @@ pub(crate) fn list(
         .into());
     }
     output.show(args.format.format, &rows, |rows| table(rows))?;
-    output.findings(&management.findings);
+    let mut findings = management.findings;
+    findings.extend(usages.iter().flat_map(|(_, usage)| usage.findings()));
+    output.findings(&findings);
     if rows.is_empty() {
         output.say(&format!("there is no IPPrefix in {}", mgmt.display()));
     }
-    Ok(exit_of(&management.findings))
+    Ok(exit_of(&findings))
 }
 
-/// One row per prefix, by instance.
-fn rows(
+/// What is taken in one instance.
+fn taken(book: &Book, instance: &InstanceKey) -> Result<mooring_ipam::Table, mooring_book::Error> {
+    let mut taken = mooring_ipam::Table::new(instance.clone());
+    let filter = Filter {
+        instance: Some(instance.clone()),
+        ..Filter::default()
+    };
+    for lease in book.leases(&filter)? {
+        // The book never holds two leases that overlap, so none is refused here.
+        let _ = taken.insert(lease);
+    }
+    Ok(taken)
+}
+
+/// One per prefix, by instance. Packages are called by their names.
+fn usages(
     pools: &Pools,
     book: &Book,
     wanted: Option<&InstanceKey>,
     now: Time,
-) -> Result<Vec<Row>, mooring_book::Error> {
-    let mut rows = Vec::new();
+) -> Result<Vec<(InstanceKey, Usage)>, mooring_book::Error> {
+    let names = Names::of(&book.packages()?);
+    let mut all = Vec::new();
     let instances = pools.instances.keys();
     for instance in instances.filter(|key| wanted.is_none_or(|w| w == *key)) {
-        let mut taken = mooring_ipam::Table::new(instance.clone());
-        let filter = Filter {
-            instance: Some(instance.clone()),
-            ..Filter::default()
-        };
-        for lease in book.leases(&filter)? {
-            // The book never holds two leases that overlap, so none is refused here.
-            let _ = taken.insert(lease);
+        for mut usage in pools.usage(&taken(book, instance)?, now) {
+            for (holder, _) in &mut usage.holders {
+                *holder = names.group(holder);
+            }
+            all.push((instance.clone(), usage));
         }
-        rows.extend(
-            pools
-                .usage(&taken, now)
-                .iter()
-                .map(|usage| row(instance, usage)),
-        );
     }
-    Ok(rows)
+    Ok(all)
+}
+
+/// What people call the packages.
+struct Names(BTreeMap<String, String>);
+
+impl Names {
+    fn of(packages: &[PackageRecord]) -> Self {
+        let named = packages.iter().map(|p| {
+            let (id, name) = (&p.id, &p.name);
+            (
+                format!("{} / {id}", p.cluster),
+                format!("{} / {name}", p.cluster),
+            )
+        });
+        Self(named.collect())
+    }
+
+    /// `cluster / package`, by its name.
+    fn group(&self, told: &str) -> String {
+        self.0.get(told).cloned().unwrap_or_else(|| told.to_owned())
+    }
+
+    /// A whole holder.
+    fn holder(&self, holder: &mooring_ipam::Holder) -> String {
+        let group = format!("{} / {}", holder.cluster, holder.package);
+        match self.0.get(&group) {
+            Some(name) => holder.to_string().replacen(&group, name, 1),
+            None => holder.to_string(),
+        }
+    }
 }
 
 fn row(instance: &InstanceKey, usage: &Usage) -> Row {
     let size = usage.prefix.range().count();
     let taken = usage.used + usage.reserved + usage.cooling;
     let open = taken + usage.free;
+    let strays = |leases: &[mooring_ipam::Lease]| {
+        let stray = leases.iter().map(|l| Stray {
+            address: l.thing.to_string(),
+            holder: l.holder.to_string(),
+        });
+        stray.collect()
+    };
     Row {
         network: instance.to_string(),
         prefix: usage.prefix.to_string(),
+        name: usage.origin.name.clone(),
         size,
         aside: size.saturating_sub(open),
         used: usage.used,
@@ -105,6 +197,18 @@ fn row(instance: &InstanceKey, usage: &Usage) -> Row {
         cooling: usage.cooling,
         free: usage.free,
         full: per_mille(taken, open),
+        largest_free: usage.largest_free.map(|c| c.to_string()),
+        drained: usage.drain,
+        holders: usage
+            .holders
+            .iter()
+            .map(|(holder, addresses)| Share {
+                holder: holder.clone(),
+                addresses: *addresses,
+            })
+            .collect(),
+        outside: strays(&usage.outside),
+        unlisted: strays(&usage.unlisted),
     }
 }
 
@@ -123,30 +227,64 @@ fn table(rows: &[Row]) -> Table {
     let mut table = Table::new([
         "network",
         "prefix",
+        "full",
         ">size",
         ">aside",
         ">used",
         ">reserved",
         ">cooling",
         ">free",
-        ">full",
+        "largest free",
+        "most held by",
     ]);
     for row in rows {
         let taken = [row.used, row.reserved, row.cooling];
         let [used, reserved, cooling] = taken.map(|n| n.to_string());
         let [size, aside, free] = [row.size, row.aside, row.free].map(|n| n.to_string());
-        let full = format!("{}.{}%", row.full / 10, row.full % 10);
-        let (network, prefix) = (row.network.clone(), row.prefix.clone());
+        let holders = row
+            .holders
+            .iter()
+            .map(|s| format!("{}: {}", s.holder, s.addresses));
+        let prefix = match (row.drained, row.outside.len() + row.unlisted.len()) {
+            (true, _) => format!("{} (drained)", row.prefix),
+            (false, 0) => row.prefix.clone(),
+            (false, outside) => format!("{} ({outside} outside)", row.prefix),
+        };
         table.row([
-            network, prefix, size, aside, used, reserved, cooling, free, full,
+            row.network.clone(),
+            prefix,
+            bar(row.full),
+            size,
+            aside,
+            used,
+            reserved,
+            cooling,
+            free,
+            row.largest_free.clone().unwrap_or_default(),
+            holders.collect::<Vec<_>>().join(", "),
         ]);
     }
     table
 }
 
+/// `[####······] 42.0 %`: something taken is at least one mark, and something free at least one dot.
+fn bar(per_mille: u128) -> String {
+    let marks = match per_mille {
+        0 => 0,
+        1000.. => 10,
+        some => usize::try_from(some / 100).unwrap_or(9).clamp(1, 9),
+    };
+    let (whole, tenth) = (per_mille / 10, per_mille % 10);
+    format!(
+        "[{}{}] {whole}.{tenth} %",
+        "#".repeat(marks),
+        "·".repeat(10 - marks)
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use super::per_mille;
+    use super::{bar, per_mille};
 
     #[test]
     fn only_an_empty_pool_shows_zero_and_only_a_full_one_shows_all() {
@@ -156,5 +294,14 @@ mod tests {
         assert_eq!(per_mille(0, 0), 1000);
         assert_eq!(per_mille(9_999, 10_000), 999);
         assert_eq!(per_mille(u128::MAX, u128::MAX), 1000);
+    }
+
+    #[test]
+    fn a_bar_tells_nothing_little_and_all_apart() {
+        assert_eq!(bar(0), "[··········] 0.0 %");
+        assert_eq!(bar(1), "[#·········] 0.1 %");
+        assert_eq!(bar(420), "[####······] 42.0 %");
+        assert_eq!(bar(999), "[#########·] 99.9 %");
+        assert_eq!(bar(1000), "[##########] 100.0 %");
     }
 }
