@@ -11,8 +11,12 @@
 
 #[path = "moor/book.rs"]
 mod book;
+#[path = "moor/daytwo.rs"]
+mod daytwo;
 #[path = "moor/demo.rs"]
 mod demo;
+#[path = "moor/examples.rs"]
+mod examples;
 #[path = "moor/function.rs"]
 mod function;
 #[path = "moor/guides.rs"]
@@ -21,10 +25,14 @@ mod guides;
 mod help;
 #[path = "moor/hostile.rs"]
 mod hostile;
+#[path = "moor/plugins.rs"]
+mod plugins;
 #[path = "moor/processes.rs"]
 mod processes;
 #[path = "moor/render.rs"]
 mod render;
+#[path = "moor/reserve.rs"]
+mod reserve;
 #[path = "moor/trace.rs"]
 mod trace;
 #[path = "moor/verify.rs"]

@@ -24,6 +24,8 @@ fn the_terminal_of_every_guide_is_real() {
             continue;
         }
         let dir = fresh();
+        // A guide begins in a checkout.
+        std::os::unix::fs::symlink(crate::examples(), dir.path().join("examples")).unwrap();
         let real = replay(dir.path(), &page, &mut run);
         if std::env::var_os("MOOR_UPDATE").is_some() {
             fs::write(&path, &real).unwrap();
@@ -39,7 +41,7 @@ fn the_terminal_of_every_guide_is_real() {
 }
 
 /// The page as it should be.
-fn replay(dir: &Path, page: &str, run: &mut usize) -> String {
+pub(crate) fn replay(dir: &Path, page: &str, run: &mut usize) -> String {
     let mut out = String::new();
     let mut lines = page.lines();
     let mut last = 0;

@@ -1,0 +1,322 @@
+//! What `moor render` writes, run by the reference CNI plugins: two clusters on one switch do not collide.
+//!
+//! ```text
+//!   pods  gnb ─┐                     ┌─ amf
+//!   nodes  my-ran eth1 ── br0 ── eth1 my-core        each a namespace; macvlan on eth1
+//!                          │
+//!                        probe (arping), or a router
+//! ```
+//!
+//! The plugins are called as Multus calls them: the configuration of the NAD with its name, and for a NAD with the
+//! `ips` capability the addresses of the pod's annotation, as `runtimeConfig` and in `CNI_ARGS`. Easy to get wrong: host-local
+//! keeps its files on the machine's disk; every node here has a directory of its own instead.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mooring_testkit::{Netns, Sandbox, component, copy_tree};
+use serde_json::{Value, json};
+
+use crate::{examples, moor};
+
+/// Programs from Debian, where `cargo xtask setup` unpacked them.
+struct Tools {
+    plugins: PathBuf,
+    arping: PathBuf,
+    ping: PathBuf,
+}
+
+impl Tools {
+    fn find(what: &str) -> Option<Self> {
+        let find = |package: &str, places: &[&str]| {
+            let root = component(package, what)?;
+            let place = places.iter().map(|p| root.join(p)).find(|p| p.exists());
+            Some(place.unwrap_or_else(|| panic!("{} has none of {places:?}", root.display())))
+        };
+        Some(Self {
+            plugins: find("containernetworking-plugins", &["usr/lib/cni"])?,
+            arping: find("iputils-arping", &["usr/bin/arping", "usr/sbin/arping"])?,
+            ping: find("iputils-ping", &["bin/ping", "usr/bin/ping"])?,
+        })
+    }
+}
+
+/// The switch and two nodes, an example that was rendered for them, and what watches.
+struct Lab {
+    sandbox: Sandbox,
+    tools: Tools,
+    fabric: Netns,
+    nodes: [(&'static str, Netns); 2],
+    work: tempfile::TempDir,
+}
+
+/// An interface that a plugin made.
+struct Made {
+    pod: Netns,
+    address: String,
+    mac: String,
+}
+
+impl Lab {
+    /// None where the machine cannot, which was counted.
+    fn new(example: &str, adjust: impl FnOnce(&Path)) -> Option<Self> {
+        let what = format!("{example} in the reference plugins");
+        let tools = Tools::find(&what)?;
+        let sandbox = Sandbox::new(&what)?;
+        let work = copy_tree(&examples().join("ipam").join(example));
+        adjust(work.path());
+        for (package, cluster) in [("gnb", "my-ran"), ("amf", "my-core")] {
+            let out = format!("out/{cluster}");
+            let args = [
+                "render",
+                package,
+                "--mgmt",
+                "mgmt",
+                "--cluster",
+                cluster,
+                "--out",
+                &out,
+            ];
+            moor(work.path()).args(args).assert().code(0);
+        }
+        let fabric = sandbox.fabric("fabric");
+        let nodes = ["my-ran", "my-core"].map(|name| (name, sandbox.plugged(&fabric, name)));
+        Some(Self {
+            sandbox,
+            tools,
+            fabric,
+            nodes,
+            work,
+        })
+    }
+
+    fn rendered(&self, cluster: &str, file: &str) -> Value {
+        let path = self.work.path().join("out").join(cluster).join(file);
+        serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    }
+
+    /// The configuration of the cluster's NAD, as Multus hands it to the plugin.
+    fn config(&self, cluster: &str, ips: &[String]) -> Value {
+        let nad = self.rendered(cluster, "networkattachmentdefinition_n2.yaml");
+        let text = nad["spec"]["config"].as_str().unwrap();
+        let mut config: Value = serde_json::from_str(text).unwrap();
+        config["name"] = nad["metadata"]["name"].clone();
+        if config["capabilities"]["ips"] == true {
+            config["runtimeConfig"] = json!({ "ips": ips });
+        }
+        if config["ipam"]["type"] == "host-local" {
+            let store = self.work.path().join("node").join(cluster);
+            config["ipam"]["dataDir"] = json!(store);
+        }
+        config
+    }
+
+    /// The addresses that the workload's annotation asks for.
+    fn asked(&self, cluster: &str) -> Vec<String> {
+        let deployment = self.rendered(cluster, "deployment.yaml");
+        let template = &deployment["spec"]["template"]["metadata"]["annotations"];
+        let text = template["k8s.v1.cni.cncf.io/networks"].as_str().unwrap();
+        let entries: Value = serde_json::from_str(text).unwrap();
+        let ips = entries[0]["ips"].as_array().into_iter().flatten();
+        ips.map(|ip| ip.as_str().unwrap().to_owned()).collect()
+    }
+
+    fn call(&self, verb: &str, cluster: &str, pod: &Netns, word: &str) -> (Option<i32>, String) {
+        let node = &self
+            .nodes
+            .iter()
+            .find(|(name, _)| *name == cluster)
+            .unwrap()
+            .1;
+        let ips = self.asked(cluster);
+        let config = self.config(cluster, &ips);
+        let mut args = format!("IgnoreUnknown=true;K8S_POD_NAME={word}");
+        if !ips.is_empty() {
+            args += &format!(";IP={}", ips.join(","));
+        }
+        let variables = [
+            ("CNI_COMMAND", verb.to_owned()),
+            ("CNI_CONTAINERID", word.to_owned()),
+            ("CNI_NETNS", pod.path()),
+            ("CNI_IFNAME", "n2".to_owned()),
+            ("CNI_ARGS", args),
+            ("CNI_PATH", self.tools.plugins.display().to_string()),
+        ];
+        let plugin = self.tools.plugins.join(config["type"].as_str().unwrap());
+        let no_args: [&str; 0] = [];
+        let said = node.run_with(&plugin, &no_args, &variables, &config.to_string());
+        (said.code, said.stdout + &said.stderr)
+    }
+
+    /// A pod of a cluster, with the one address it has.
+    fn pod(&self, cluster: &str, word: &str) -> Made {
+        let pod = self.sandbox.netns(word);
+        let (code, text) = self.call("ADD", cluster, &pod, word);
+        assert_eq!(code, Some(0), "{text}");
+        let seen: Value = serde_json::from_str(&pod.ip("-4 -j addr show dev n2")).unwrap();
+        let addresses = seen[0]["addr_info"].as_array().unwrap();
+        assert_eq!(addresses.len(), 1, "exactly one address: {seen}");
+        let result: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(result["ips"].as_array().unwrap().len(), 1, "{text}");
+        let link: Value = serde_json::from_str(&pod.ip("-j link show dev n2")).unwrap();
+        Made {
+            address: addresses[0]["local"].as_str().unwrap().to_owned(),
+            mac: link[0]["address"].as_str().unwrap().to_uppercase(),
+            pod,
+        }
+    }
+
+    fn probe(&self, address: &str) -> Probe<'_> {
+        let netns = self.sandbox.plugged(&self.fabric, "probe");
+        netns.ip(&format!("addr add {address} dev eth1"));
+        let arping = &self.tools.arping;
+        Probe { netns, arping }
+    }
+}
+
+/// Something on the switch that asks.
+struct Probe<'a> {
+    netns: Netns,
+    arping: &'a Path,
+}
+
+impl Probe<'_> {
+    /// Duplicate address detection: whether nobody has it.
+    fn is_free(&self, address: &str) -> bool {
+        let said = self.netns.run(
+            self.arping,
+            &["-D", "-c", "1", "-w", "1", "-I", "eth1", address],
+        );
+        match said.code {
+            Some(0) => true,
+            Some(1) => false,
+            _ => panic!("arping: {said:?}"),
+        }
+    }
+
+    /// The MACs that answer for an address.
+    fn owners(&self, address: &str) -> BTreeSet<String> {
+        let said = self.netns.run(
+            self.arping,
+            &["-b", "-c", "2", "-w", "2", "-I", "eth1", address],
+        );
+        let macs = said.stdout.lines().filter_map(|line| {
+            let (_, rest) = line.strip_prefix("Unicast reply from ")?.split_once('[')?;
+            Some(rest.split_once(']')?.0.to_owned())
+        });
+        macs.collect()
+    }
+}
+
+#[test]
+fn static_addresses_of_two_clusters_have_one_owner_each_whatever_carries_them() {
+    let lab = Lab::new("declarative-static", |dir| {
+        // The AMF's address travels in its pod's annotation, the gNB's stands in the NAD.
+        let kptfile = dir.join("amf/Kptfile");
+        let text = fs::read_to_string(&kptfile).unwrap();
+        let flavour = "    mooring.dev/ipam-flavour: static\n";
+        let carrier = "    mooring.dev/ipam-carrier: annotation\n";
+        let both = text.replace(flavour, &format!("{flavour}{carrier}"));
+        assert_ne!(text, both);
+        fs::write(&kptfile, both).unwrap();
+    });
+    let Some(lab) = lab else { return };
+    assert_eq!(lab.asked("my-ran"), [""; 0]);
+    assert_eq!(lab.asked("my-core"), ["192.168.100.11/24"]);
+    let probe = lab.probe("192.168.100.250/24");
+    let addresses = ["192.168.100.10", "192.168.100.11"];
+    for address in addresses {
+        assert!(probe.is_free(address), "{address} before any pod");
+    }
+    let gnb = lab.pod("my-ran", "gnb");
+    let amf = lab.pod("my-core", "amf");
+    assert_eq!([&gnb.address, &amf.address], addresses);
+    for made in [&gnb, &amf] {
+        assert!(!probe.is_free(&made.address));
+        assert_eq!(
+            probe.owners(&made.address),
+            BTreeSet::from([made.mac.clone()])
+        );
+    }
+    // What a collision would look like: the same address once more, and the probe sees both.
+    let clone = lab.sandbox.plugged(&lab.fabric, "clone");
+    clone.ip(&format!("addr add {}/24 dev eth1", gnb.address));
+    assert_eq!(
+        probe.owners(&gnb.address).len(),
+        2,
+        "the probe sees no collision"
+    );
+
+    for (cluster, word, made) in [("my-ran", "gnb", &gnb), ("my-core", "amf", &amf)] {
+        let (code, text) = lab.call("DEL", cluster, &made.pod, word);
+        assert_eq!(code, Some(0), "{text}");
+    }
+    assert!(probe.is_free(&amf.address), "after the pod");
+}
+
+#[test]
+fn partitioned_host_local_ranges_of_two_clusters_never_meet() {
+    let Some(lab) = Lab::new("partitioned-host-local", |_| {}) else {
+        return;
+    };
+    let mut made = Vec::new();
+    // By turns: each node begins at the start of its own range, and knows nothing of the other.
+    for nth in 1..=3 {
+        for (cluster, word) in [("my-ran", "gnb"), ("my-core", "amf")] {
+            made.push((cluster, lab.pod(cluster, &format!("{word}{nth}"))));
+        }
+    }
+    let probe = lab.probe("192.168.100.250/24");
+    let mut seen = BTreeSet::new();
+    for (cluster, made) in &made {
+        let ipam = &lab.config(cluster, &[])["ipam"]["ranges"][0][0];
+        let last = |key: &str| -> u8 {
+            let text = ipam[key].as_str().unwrap();
+            text.rsplit('.').next().unwrap().parse().unwrap()
+        };
+        let host: u8 = made.address.rsplit('.').next().unwrap().parse().unwrap();
+        let range = last("rangeStart")..=last("rangeEnd");
+        assert!(
+            range.contains(&host),
+            "{} of {cluster} in {range:?}",
+            made.address
+        );
+        assert!(seen.insert(&made.address), "{} twice", made.address);
+        assert_eq!(
+            probe.owners(&made.address),
+            BTreeSet::from([made.mac.clone()])
+        );
+    }
+    assert_eq!(seen.len(), 6);
+}
+
+#[test]
+fn one_subnet_per_cluster_reaches_the_other_through_a_router() {
+    let Some(lab) = Lab::new("subnet-per-cluster", |_| {}) else {
+        return;
+    };
+    let gnb = lab.pod("my-ran", "gnb");
+    let amf = lab.pod("my-core", "amf");
+    assert_eq!(gnb.address, "192.168.100.10");
+    assert_eq!(amf.address, "192.168.101.10");
+    let ping = |from: &Made, to: &Made| {
+        let args = ["-n", "-c", "1", "-W", "2", &to.address];
+        from.pod.run(&lab.tools.ping, &args)
+    };
+    // The routes are there, and nobody is at their end.
+    let alone = ping(&gnb, &amf);
+    assert_eq!(alone.code, Some(1), "{alone:?}");
+
+    let router = lab.sandbox.plugged(&lab.fabric, "router");
+    router.ip("addr add 192.168.100.1/24 dev eth1");
+    router.ip("addr add 192.168.101.1/24 dev eth1");
+    let said = router.run("sh", &["-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    for (from, to) in [(&gnb, &amf), (&amf, &gnb)] {
+        let said = ping(from, to);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        // One less than a neighbour would show: it came through the router.
+        assert!(said.stdout.contains("ttl=63"), "{said:?}");
+    }
+}
