@@ -13,6 +13,7 @@ use mooring_krm::layout;
 
 use crate::Error;
 use crate::decide::{Decided, record};
+use crate::differ::{Said, differ};
 use crate::disk::{RealDisk, read_tree};
 use crate::documents::Documents;
 use crate::render::package_report;
@@ -84,7 +85,8 @@ fn cluster(unit: &Unit) -> Option<Cluster> {
 /// Puts the leases of rendered packages back into a book that lost them.
 ///
 /// What the packages say is believed: the statuses of their claims are the addresses that pods have. Two
-/// that say the same address are both reported and the first keeps it.
+/// that say the same address are both reported and the first keeps it. Where the book says something else
+/// about the same holder, that is reported with the reason and the book is kept.
 pub fn rebuild(
     store: &dyn Store,
     sources: &[PathBuf],
@@ -92,7 +94,7 @@ pub fn rebuild(
     check: bool,
 ) -> Result<Report, Error> {
     let mut report = Report::default();
-    let mut leases = Vec::new();
+    let mut all = Said::default();
     let mut records = Vec::new();
     for package in packages(sources, &mut report.findings) {
         let unit = &package.unit;
@@ -101,11 +103,13 @@ pub fn rebuild(
             continue;
         };
         let (ports, said) = said(unit, id, &cluster, now);
+        let key = (cluster.name.clone(), id.clone());
+        all.packages.insert(key);
         records.push(record(id, &cluster.name, unit, &package.root, &ports, now));
         let outcome = Outcome {
             cluster: Some(cluster),
             ports,
-            held: said.clone(),
+            held: said.leases.clone(),
         };
         let decided = Decided {
             id: id.clone(),
@@ -114,29 +118,29 @@ pub fn rebuild(
         report
             .packages
             .push(package_report(unit, &decided, &package.root));
-        leases.extend(said);
+        all.leases.extend(said.leases);
+        all.silent.extend(said.silent);
     }
     if report.has_errors() {
         return Ok(report);
     }
+    // What has ended is nobody's.
+    drop(store.begin(now)?);
+    let differ = differ(&store.leases(&Filter::default())?, all, now);
+    report.findings.extend(differ.findings);
     if check {
-        let known = store.leases(&Filter::default())?;
-        let has = |l: &Lease| {
-            known
-                .iter()
-                .any(|k| k.thing == l.thing && k.holder == l.holder)
-        };
-        report.book_changed = !leases.iter().all(has);
+        report.book_changed = differ.changes;
+        report.findings.extend(differ.conflicts);
         return Ok(report);
     }
-    let restored = store.restore(&leases, &records, now)?;
+    let restored = store.restore(&differ.restore, &records, now)?;
     report.book_changed = restored.added > 0;
     report.findings.extend(restored.findings());
     Ok(report)
 }
 
 /// What a package's claims say they have, under the identities that a render would use.
-fn said(unit: &Unit, id: &str, cluster: &Cluster, now: Time) -> (Vec<Port>, Vec<Lease>) {
+fn said(unit: &Unit, id: &str, cluster: &Cluster, now: Time) -> (Vec<Port>, Said) {
     let pools = Pools::default();
     let site: [Object; 0] = [];
     let ctx = Context {
@@ -166,6 +170,16 @@ fn said(unit: &Unit, id: &str, cluster: &Cluster, now: Time) -> (Vec<Port>, Vec<
             since: now,
         })
     };
-    let leases = wishes.iter().filter_map(answered).collect();
-    (ports, leases)
+    let mut said = Said::default();
+    for wish in &wishes {
+        match answered(wish) {
+            Some(lease) => said.leases.push(lease),
+            None => {
+                let claim = &wish.claim;
+                let silent = (claim.instance.clone(), claim.holder.clone());
+                said.silent.push(silent);
+            }
+        }
+    }
+    (ports, said)
 }
