@@ -6,19 +6,23 @@
 //! Easy to get wrong: every command needs an example in `after_help`; a test walks the tree and fails without one.
 
 mod book;
+mod keeping;
 mod package;
 mod pool;
+mod reserve;
 mod verify;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use book::{AuditArgs, BookArg, BookCommand, ClaimArgs, FamilyArg, MgmtArg};
-pub(crate) use book::{RebuildArgs, ReleaseArgs, WhoHasArgs};
+pub(crate) use book::{RebuildArgs, WhoHasArgs};
+pub(crate) use keeping::{BackupArgs, ExportArgs, ImportArgs, KeepArg, RestoreArgs, TextFormat};
 pub(crate) use package::{DemoArgs, DialectArg, FunctionArgs, RenderArgs};
 pub(crate) use pool::{
     ActArg, PoolCommand, PoolDrainArgs, PoolGrowArgs, PoolListArgs, PoolMapArgs, PoolRenumberArgs,
     PoolShrinkArgs, PoolSplitArgs, WhichArg,
 };
+pub(crate) use reserve::{ReleaseArgs, ReserveArgs};
 pub(crate) use verify::{TraceArgs, VerifyArgs, VerifyFormat};
 
 /// Gives Kubernetes workloads secondary network interfaces that never move.
@@ -46,9 +50,10 @@ pub(crate) enum Command {
     #[command(subcommand, after_help = "Example:\n  moor pool list --mgmt mgmt")]
     Pool(PoolCommand),
     Claim(ClaimArgs),
+    Reserve(ReserveArgs),
     Release(ReleaseArgs),
     WhoHas(WhoHasArgs),
-    /// The address book itself: rebuild it, read its history
+    /// The address book itself: back it up, merge it, rebuild it, read its history
     #[command(
         subcommand,
         after_help = "Example:\n  moor book rebuild --check deployed/"
@@ -66,14 +71,24 @@ pub(crate) enum Command {
     Reference,
 }
 
-/// Explain a finding: what happened, why it matters, what to do
+/// Explain a finding, or which IPAM fits your packages
+///
+/// With the code of a finding: what happened, why it matters, what to do. With `ipam`: which of the five ways to hand out
+/// addresses fits each network of the packages below PATH, rendered or not, and why.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  moor explain PoolExhausted\n  moor explain          # lists every code"
+    after_help = "Examples:\n  moor explain PoolExhausted\n  moor explain          # lists every code\n  \
+        moor explain ipam deployed --mgmt mgmt"
 )]
 pub(crate) struct ExplainArgs {
-    /// The code of a finding, such as DuplicateAddress; without it, all codes are listed
+    /// The code of a finding, such as DuplicateAddress, or ipam; without it, all codes are listed
+    #[arg(value_name = "CODE")]
     pub(crate) code: Option<String>,
+    /// For ipam: where the packages are, as for `moor verify`; the current directory without it
+    #[arg(value_name = "PATH")]
+    pub(crate) sources: Vec<String>,
+    #[command(flatten)]
+    pub(crate) mgmt: MgmtArg,
     #[command(flatten)]
     pub(crate) format: FormatArg,
 }

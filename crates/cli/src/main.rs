@@ -10,6 +10,7 @@
 mod args;
 mod commands;
 mod embedded;
+mod moment;
 mod output;
 mod world;
 
@@ -63,13 +64,18 @@ fn run(command: Command, world: &World, output: &mut Output) -> anyhow::Result<E
         Command::Function(args) => commands::function::run(&args, world, output),
         Command::Pool(command) => commands::pool::run(&command, world, output),
         Command::Claim(args) => commands::claim::run(&args, world, output),
+        Command::Reserve(args) => commands::reserve::run(&args, world, output),
         Command::Release(args) => commands::release::run(&args, world, output),
         Command::WhoHas(args) => commands::who_has::run(&args, world, output),
+        Command::Book(BookCommand::Backup(args)) => commands::book::backup(&args, world, output),
+        Command::Book(BookCommand::Restore(args)) => commands::book::restore(&args, world, output),
+        Command::Book(BookCommand::Export(args)) => commands::book::export(&args, world, output),
+        Command::Book(BookCommand::Import(args)) => commands::book::import(&args, world, output),
         Command::Book(BookCommand::Rebuild(args)) => commands::book::rebuild(&args, world, output),
         Command::Book(BookCommand::Audit(args)) => commands::book::audit(&args, world, output),
         Command::Verify(args) => commands::verify::run(&args, world, output),
         Command::Trace(args) => commands::trace::run(&args, world, output),
-        Command::Explain(args) => commands::explain::run(&args, output),
+        Command::Explain(args) => commands::explain::run(&args, world, output),
         Command::Completions(args) => commands::completions::run(&args, output),
         Command::Reference => commands::reference::run(output),
     }

@@ -11,15 +11,18 @@ use super::{FormatArg, MgmtArg};
 /// Reads rendered packages, plain manifests and CNI configuration files of any number of clusters and judges them together.
 /// The cluster of a package is its WorkloadCluster; plain manifests take the WorkloadCluster among them, else the first
 /// directory below PATH, else the directory's name; a single file takes its own name. CLUSTER=PATH says it yourself.
-/// Nothing is written.
+/// REVISION:PATH is a directory or file of a Git revision, such as main:packages, where no file has that name.
+/// Nothing is written, unless --fix is given.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     moor verify deployed --mgmt mgmt\n  \
     moor verify ran=manifests/a core=manifests/b --strict\n  \
     kubectl get net-attach-def,deployments,statefulsets,pods -A -o yaml | moor verify edge=- deployed\n  \
+    moor verify main:deployed                  # as Git has it\n  \
+    moor verify deployed --fix --check         # shows what --fix would change\n  \
     moor verify deployed -o sarif > moor.sarif")]
 pub(crate) struct VerifyArgs {
-    /// A directory of packages or manifests, a file, or - for stdin; CLUSTER=PATH names the cluster
+    /// A directory of packages or manifests, a file, REVISION:PATH of Git, or - for stdin; CLUSTER=PATH names the cluster
     #[arg(required = true, value_name = "PATH")]
     pub(crate) sources: Vec<String>,
     #[command(flatten)]
@@ -30,6 +33,12 @@ pub(crate) struct VerifyArgs {
     /// Exit code 1 for warnings too, and where there was no address to check
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Make the changes that are safe, in one act, and show what is left
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// With --fix: show the changes as a diff and write nothing; exit code 3 if there are any
+    #[arg(long, requires = "fix")]
+    pub(crate) check: bool,
     /// How to print the data on stdout
     #[arg(short = 'o', long = "output", value_enum, default_value_t = VerifyFormat::Table, value_name = "FORMAT")]
     pub(crate) format: VerifyFormat,

@@ -1,4 +1,6 @@
-//! `moor explain CODE`: the page of a finding, as it stands under `docs/findings`.
+//! `moor explain CODE`: the page of a finding, as it stands under `docs/findings`; and `moor explain ipam`.
+
+mod ipam;
 
 use mooring_api::Code;
 use serde::Serialize;
@@ -6,7 +8,7 @@ use serde::Serialize;
 use crate::args::{ExplainArgs, Format};
 use crate::embedded;
 use crate::output::{Output, Table};
-use crate::world::{Exit, Usage};
+use crate::world::{Exit, Usage, World};
 
 #[derive(Serialize)]
 struct Explained {
@@ -16,7 +18,19 @@ struct Explained {
     page: Option<&'static str>,
 }
 
-pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &ExplainArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
+    if args
+        .code
+        .as_deref()
+        .is_some_and(|c| c.eq_ignore_ascii_case("ipam"))
+    {
+        return ipam::run(args, world, output);
+    }
+    if let Some(path) = args.sources.first() {
+        let help =
+            "a finding is explained without PATH; `moor explain ipam PATH` looks at packages";
+        return Err(Usage::new(format!("{path} has no meaning here"), help).into());
+    }
     let Some(asked) = &args.code else {
         let all: Vec<Explained> = Code::ALL.iter().map(|c| explained(*c, false)).collect();
         output.show(args.format.format, &all, |all| {
@@ -58,7 +72,8 @@ fn find(asked: &str) -> Result<Code, Usage> {
             .filter(|c| !wanted.is_empty() && plain(c).contains(&wanted))
             .collect();
         let help = if near.is_empty() {
-            "moor explain without a code lists them all".to_owned()
+            "moor explain without a code lists them all; moor explain ipam is about networks"
+                .to_owned()
         } else {
             format!("perhaps {}", near.join(" or "))
         };
