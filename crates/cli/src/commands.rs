@@ -13,6 +13,7 @@ pub(crate) mod pool;
 pub(crate) mod reference;
 pub(crate) mod release;
 pub(crate) mod render;
+pub(crate) mod reserve;
 pub(crate) mod trace;
 pub(crate) mod verify;
 pub(crate) mod who_has;

@@ -75,6 +75,11 @@ impl Output {
         self.write_talk(&format!("{sentence}\n"));
     }
 
+    /// A question, without a line's end.
+    pub(crate) fn ask(&mut self, question: &str) {
+        self.write_talk(question);
+    }
+
     /// Findings, each pointing into its file where that is known, and how many there were.
     pub(crate) fn findings(&mut self, findings: &[Finding]) {
         self.write_talk(&finding::render_all(findings));
@@ -98,6 +103,10 @@ impl Output {
             Some(busy @ mooring_book::Error::Busy { .. }) => (
                 busy.to_string(),
                 "wait until the other run has ended, and run again; nothing was changed",
+            ),
+            Some(newer @ mooring_book::Error::Newer { .. }) => (
+                newer.to_string(),
+                "use the version of moor that wrote it, or a later one; nothing was changed",
             ),
             Some(mooring_book::Error::Unusable {
                 path,

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,6 +16,7 @@ use mooring_book::Options;
 pub(crate) use mooring_book::{Access, LazyStore as Book};
 
 use crate::args::{BookArg, MgmtArg};
+use crate::output::Output;
 
 /// The variable that names the management directory.
 const MGMT_VARIABLE: &str = "MOOR_MGMT";
@@ -115,12 +116,37 @@ impl World {
 
     /// The book that the arguments, the environment and the management directory point at. It is opened at first use.
     pub(crate) fn book(&self, arg: &BookArg, mgmt: Option<&Path>, access: Access) -> Book {
-        let path = mooring_book::locate(arg.book.as_deref(), self.variable, mgmt);
+        Book::at(self.book_path(arg, mgmt), access, self.book_options(arg))
+    }
+
+    /// Where that book is.
+    pub(crate) fn book_path(&self, arg: &BookArg, mgmt: Option<&Path>) -> PathBuf {
+        mooring_book::locate(arg.book.as_deref(), self.variable, mgmt)
+    }
+
+    /// How that book is opened.
+    #[expect(clippy::unused_self, reason = "the environment may come to say it too")]
+    pub(crate) fn book_options(&self, arg: &BookArg) -> Options {
         let mut options = Options::default();
         if let Some(seconds) = arg.wait {
             options.wait = Duration::from_secs(seconds);
         }
-        Book::at(path, access, options)
+        options
+    }
+
+    /// Whether somebody at a terminal says yes. Without one, `--yes` has to.
+    pub(crate) fn confirm(&self, question: &str, output: &mut Output) -> Result<bool, Usage> {
+        if !std::io::stdin().is_terminal() {
+            return Err(Usage::new(
+                "nobody is there to ask, and nothing was changed",
+                "add --yes to do it, or --check to only look",
+            ));
+        }
+        output.ask(&format!("{question} [y/N] "));
+        let mut answer = String::new();
+        let read = std::io::stdin().read_line(&mut answer);
+        let word = answer.trim().to_lowercase();
+        Ok(read.is_ok() && ["y", "yes"].contains(&word.as_str()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Raw arguments of the commands about addresses: `claim`, `release`, `who-has`, `book`.
+//! Raw arguments of the commands about addresses: `claim`, `who-has`, `book`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 
 use super::FormatArg;
+use super::keeping::{BackupArgs, ExportArgs, ImportArgs, RestoreArgs};
 
 /// Where the book is.
 #[derive(Debug, clap::Args)]
@@ -68,36 +69,6 @@ pub(crate) enum FamilyArg {
     Ipv6,
 }
 
-/// Give an address back
-///
-/// Where the pool has a cool-down, the address rests before somebody else gets it. What a package holds is released by
-/// rendering the package without its Interface; --force releases it anyway.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    moor release 10.1.2.30 --mgmt mgmt\n  \
-    moor release --holder leaf-1 --mgmt mgmt")]
-#[group(id = "what", required = true, multiple = false, args = ["address", "holder"])]
-pub(crate) struct ReleaseArgs {
-    /// The address
-    #[arg(value_name = "ADDRESS")]
-    pub(crate) address: Option<IpAddr>,
-    /// Everything that this holder took by hand
-    #[arg(long, value_name = "NAME")]
-    pub(crate) holder: Option<String>,
-    /// The network instance, where the same address is held in several
-    #[arg(long, value_name = "INSTANCE")]
-    pub(crate) network: Option<String>,
-    /// Also what a package holds
-    #[arg(long)]
-    pub(crate) force: bool,
-    #[command(flatten)]
-    pub(crate) mgmt: MgmtArg,
-    #[command(flatten)]
-    pub(crate) book: BookArg,
-    #[command(flatten)]
-    pub(crate) format: FormatArg,
-}
-
 /// Say who holds an address
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  moor who-has 10.1.2.20 --mgmt mgmt")]
@@ -116,6 +87,10 @@ pub(crate) struct WhoHasArgs {
 /// `moor book …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum BookCommand {
+    Backup(BackupArgs),
+    Restore(RestoreArgs),
+    Export(ExportArgs),
+    Import(ImportArgs),
     Rebuild(RebuildArgs),
     Audit(AuditArgs),
 }
@@ -142,8 +117,25 @@ pub(crate) struct RebuildArgs {
 
 /// Show who took and freed what, newest first
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  moor book audit --limit 20 --mgmt mgmt")]
+#[command(after_help = "Examples:\n  \
+    moor book audit --limit 20 --mgmt mgmt\n  \
+    moor book audit --address 10.1.2.20 --since 7d --mgmt mgmt")]
 pub(crate) struct AuditArgs {
+    /// Only what covers this address
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) address: Option<IpAddr>,
+    /// Only of this holder: workload, owner or interface
+    #[arg(long, value_name = "NAME")]
+    pub(crate) holder: Option<String>,
+    /// Only of this package, by its name or its id
+    #[arg(long, value_name = "NAME|ID")]
+    pub(crate) package: Option<String>,
+    /// Only of this cluster
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cluster: Option<String>,
+    /// Not before: a day (2027-01-31), a moment (RFC 3339), or how long ago (7d)
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<String>,
     /// At most so many entries
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,

@@ -1,11 +1,18 @@
-//! `moor book …`: the book itself.
+//! `moor book …`: the book itself. Rebuilding it and reading its trail are here; carrying a whole one is below.
+
+mod copy;
+mod merge;
 
 use mooring_book::{AuditFilter, Entry, Store as _};
 use serde::Serialize;
 
 use crate::args::{AuditArgs, RebuildArgs};
+use crate::moment::Moment;
 use crate::output::{Output, Table, count, exit_of, rfc3339};
-use crate::world::{Access, Exit, Usage, World};
+use crate::world::{Access, Book, Exit, Usage, World};
+
+pub(crate) use copy::{backup, restore};
+pub(crate) use merge::{export, import};
 
 /// Puts the leases of rendered packages back.
 pub(crate) fn rebuild(
@@ -73,12 +80,37 @@ impl From<&Entry> for Line {
     }
 }
 
+/// Which entries are asked for.
+fn filter(args: &AuditArgs, book: &Book, world: &World) -> anyhow::Result<AuditFilter> {
+    let since = args.since.as_deref();
+    let since = since
+        .map(|text| Moment::parse(text, "--since"))
+        .transpose()?;
+    let package = match &args.package {
+        Some(name) => {
+            // People know packages by name, the trail by id.
+            let records = book.packages()?;
+            let named = records.iter().find(|p| p.name == *name);
+            Some(named.map_or_else(|| name.clone(), |p| p.id.clone()))
+        }
+        None => None,
+    };
+    Ok(AuditFilter {
+        instance: None,
+        addr: args.address,
+        package,
+        cluster: args.cluster.clone(),
+        holder: args.holder.clone(),
+        since: since.map(|moment| moment.begin(world.now)),
+    })
+}
+
 /// Who took and freed what, newest first.
 pub(crate) fn audit(args: &AuditArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
     let mgmt = world.mgmt(&args.mgmt)?;
     let book = world.book(&args.book, mgmt.as_deref(), Access::Read);
     let entries = if book.exists() {
-        book.audit(&AuditFilter::default(), args.limit)?
+        book.audit(&filter(args, &book, world)?, args.limit)?
     } else {
         output.say(&format!(
             "there is no book at {} yet",

@@ -3,7 +3,7 @@
 //! An address that nobody has is an answer too: exit code 0, and stdout stays empty in a table.
 
 use mooring_api::Time;
-use mooring_book::{Filter, PackageRecord, Store as _};
+use mooring_book::{Filter, PackageRecord, Reservation, Store as _};
 use mooring_ipam::{Holder, Lease, State};
 use serde::Serialize;
 
@@ -26,6 +26,9 @@ pub(super) struct Held {
     pub(super) workload: String,
     pub(super) interface: String,
     pub(super) state: String,
+    /// What a reservation by hand is for.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) reason: String,
     pub(super) since: String,
     pub(super) age: String,
 }
@@ -37,8 +40,11 @@ pub(crate) fn run(args: &WhoHasArgs, world: &World, output: &mut Output) -> anyh
         addr: Some(args.address),
         ..Filter::default()
     };
-    let (leases, packages) = if book.exists() {
-        (book.leases(&filter)?, book.packages()?)
+    let (leases, packages, reservations) = if book.exists() {
+        // What has ended is nobody's, though nobody wrote that down yet.
+        drop(book.begin(world.now)?);
+        let reservations = book.reservations()?;
+        (book.leases(&filter)?, book.packages()?, reservations)
     } else {
         output.say(&format!(
             "there is no book at {} yet",
@@ -49,13 +55,28 @@ pub(crate) fn run(args: &WhoHasArgs, world: &World, output: &mut Output) -> anyh
     let held: Vec<Held> = leases
         .iter()
         .filter(|lease| !has_rested(lease, world.now))
-        .map(|lease| describe(lease, &packages, world.now))
+        .map(|lease| describe(lease, &packages, world.now).reserved(&reservations, lease))
         .collect();
     output.show(args.format.format, &held, |held| table(held))?;
     if held.is_empty() {
         output.say(&format!("nobody has {}", args.address));
     }
     Ok(Exit::Done)
+}
+
+impl Held {
+    /// The same, where it is reserved by hand with its reason and its end.
+    pub(super) fn reserved(mut self, reservations: &[Reservation], lease: &Lease) -> Self {
+        let its = |r: &&Reservation| (&r.instance, r.thing) == (&lease.instance, lease.thing);
+        if let (Some(found), State::Held) = (reservations.iter().find(its), lease.state) {
+            self.reason.clone_from(&found.reason);
+            self.state = match found.until {
+                Some(until) => format!("reserved until {}", rfc3339(until)),
+                None => "reserved".to_owned(),
+            };
+        }
+        self
+    }
 }
 
 /// The book keeps a released lease until somebody else takes the address; nobody has it any more.
@@ -84,6 +105,7 @@ pub(super) fn describe(lease: &Lease, packages: &[PackageRecord], now: Time) -> 
         workload: workload(holder, record),
         interface: holder.interface.clone(),
         state,
+        reason: String::new(),
         since: rfc3339(lease.since),
         age: age(lease.since, now),
     }
@@ -98,9 +120,9 @@ fn workload(holder: &Holder, record: Option<&PackageRecord>) -> String {
     attached.cloned().unwrap_or_default()
 }
 
-/// Leases as a table.
+/// Leases as a table; reasons have a column where there is one.
 pub(super) fn table(held: &[Held]) -> Table {
-    let mut table = Table::new([
+    let header = [
         "address",
         "network",
         "cluster",
@@ -112,7 +134,14 @@ pub(super) fn table(held: &[Held]) -> Table {
         "state",
         "age",
         "since",
-    ]);
+    ];
+    let with_reason = held.iter().any(|one| !one.reason.is_empty());
+    let mut table = if with_reason {
+        let [a, b, c, d, e, f, g, h, i, j, k] = header;
+        Table::new([a, b, c, d, e, f, g, h, i, j, k, "reason"])
+    } else {
+        Table::new(header)
+    };
     for one in held {
         let Held {
             address,
@@ -125,6 +154,7 @@ pub(super) fn table(held: &[Held]) -> Table {
             workload,
             interface,
             state,
+            reason,
             since,
             age,
         } = one;
@@ -132,7 +162,13 @@ pub(super) fn table(held: &[Held]) -> Table {
             address, network, cluster, package, package_id, namespace, workload, interface, state,
             age, since,
         ];
-        table.row(cells.map(Clone::clone));
+        let cells = cells.map(Clone::clone);
+        if with_reason {
+            let [a, b, c, d, e, f, g, h, i, j, k] = cells;
+            table.row([a, b, c, d, e, f, g, h, i, j, k, reason.clone()]);
+        } else {
+            table.row(cells);
+        }
     }
     table
 }
