@@ -135,6 +135,7 @@ impl World {
     }
 
     /// Whether somebody at a terminal says yes. Without one, `--yes` has to.
+    #[expect(clippy::unused_self, reason = "who answers is of the world, too")]
     pub(crate) fn confirm(&self, question: &str, output: &mut Output) -> Result<bool, Usage> {
         if !std::io::stdin().is_terminal() {
             return Err(Usage::new(

@@ -87,15 +87,12 @@ pub(crate) fn differ(known: &[Lease], said: Said, now: Time) -> Differ {
         let table = tables.entry(lease.instance.clone());
         let table = table.or_insert_with(|| Table::new(lease.instance.clone()));
         let blocker = table.blocker(&lease.thing, lease.subnet, &lease.holder);
-        match blocker.filter(|b| b.holder != lease.holder) {
-            Some(has) => {
-                let wanted = lease.clone();
-                out.conflicts.push(Conflict { wanted, has }.finding());
-            }
-            None => {
-                let _ = table.insert(lease.clone());
-                out.changes |= alike.is_empty();
-            }
+        if let Some(has) = blocker.filter(|b| b.holder != lease.holder) {
+            let wanted = lease.clone();
+            out.conflicts.push(Conflict { wanted, has }.finding());
+        } else {
+            let _ = table.insert(lease.clone());
+            out.changes |= alike.is_empty();
         }
         out.restore.push(lease);
     }

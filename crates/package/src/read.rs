@@ -172,14 +172,13 @@ fn said(unit: &Unit, id: &str, cluster: &Cluster, now: Time) -> (Vec<Port>, Said
     };
     let mut said = Said::default();
     for wish in &wishes {
-        match answered(wish) {
-            Some(lease) => said.leases.push(lease),
-            None => {
-                let claim = &wish.claim;
-                let silent = (claim.instance.clone(), claim.holder.clone());
-                said.silent.push(silent);
-            }
+        if let Some(lease) = answered(wish) {
+            said.leases.push(lease);
+            continue;
         }
+        let claim = &wish.claim;
+        let silent = (claim.instance.clone(), claim.holder.clone());
+        said.silent.push(silent);
     }
     (ports, said)
 }

@@ -473,7 +473,9 @@ fn the_trail_keeps_the_newest_hundred_thousand() {
         ..Default::default()
     };
     store.amend(&gone, later(1)).unwrap();
-    let all = store.audit(&Default::default(), usize::MAX).unwrap();
+    let all = store
+        .audit(&mooring_book::AuditFilter::default(), usize::MAX)
+        .unwrap();
     assert_eq!(all.len(), 100_000);
     let kept = all.iter().filter(|e| e.at == NOW).count();
     assert_eq!(kept, 40_000, "the oldest go first");

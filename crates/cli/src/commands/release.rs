@@ -116,18 +116,18 @@ fn nothing(wanted: &Wanted<'_>, found: &Released) -> String {
 }
 
 fn summary(cluster: &str, found: &Released) -> String {
-    let mut text = format!(
-        "{} and {} of cluster {cluster}",
+    let drafted = match found.drafted {
+        0 => String::new(),
+        number => format!(
+            " (not {} that an unfinished run reserved)",
+            count(number, "lease")
+        ),
+    };
+    format!(
+        "{} and {} of cluster {cluster}{drafted}",
         count(found.leases.len(), "lease"),
         count(found.packages.len(), "package")
-    );
-    if found.drafted > 0 {
-        text += &format!(
-            " (not {} that an unfinished run reserved)",
-            count(found.drafted, "lease")
-        );
-    }
-    text
+    )
 }
 
 fn show(

@@ -68,7 +68,8 @@ pub(crate) fn run(args: &ReserveArgs, world: &World, output: &mut Output) -> any
             return Ok(Exit::Wrong);
         }
     };
-    let shown = [describe(&lease, &[], world.now).reserved(&[reservation.clone()], &lease)];
+    let shown =
+        [describe(&lease, &[], world.now).reserved(std::slice::from_ref(&reservation), &lease)];
     output.show(args.format.format, &shown, |shown| table(shown))?;
     let (what, owner) = (lease.thing, &reservation.owner);
     let until = match reservation.until {
@@ -145,7 +146,8 @@ fn in_the_way(
     let refusal = |by: &Lease| refused(reservation.thing, by).finding();
     let mut findings: Vec<Finding> = blockers.iter().take(NAMED).map(refusal).collect();
     if let (Some(last), true) = (findings.last_mut(), more > 0) {
-        last.message += &format!("; and {} more in the way", count(more, "lease"));
+        let rest = count(more, "more lease");
+        last.message = format!("{}; and {rest} in the way", last.message);
     }
     Ok(findings)
 }

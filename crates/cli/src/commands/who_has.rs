@@ -122,7 +122,7 @@ fn workload(holder: &Holder, record: Option<&PackageRecord>) -> String {
 
 /// Leases as a table; reasons have a column where there is one.
 pub(super) fn table(held: &[Held]) -> Table {
-    let header = [
+    let mut header = vec![
         "address",
         "network",
         "cluster",
@@ -136,12 +136,8 @@ pub(super) fn table(held: &[Held]) -> Table {
         "since",
     ];
     let with_reason = held.iter().any(|one| !one.reason.is_empty());
-    let mut table = if with_reason {
-        let [a, b, c, d, e, f, g, h, i, j, k] = header;
-        Table::new([a, b, c, d, e, f, g, h, i, j, k, "reason"])
-    } else {
-        Table::new(header)
-    };
+    header.extend(with_reason.then_some("reason"));
+    let mut table = Table::of(&header);
     for one in held {
         let Held {
             address,
@@ -162,13 +158,8 @@ pub(super) fn table(held: &[Held]) -> Table {
             address, network, cluster, package, package_id, namespace, workload, interface, state,
             age, since,
         ];
-        let cells = cells.map(Clone::clone);
-        if with_reason {
-            let [a, b, c, d, e, f, g, h, i, j, k] = cells;
-            table.row([a, b, c, d, e, f, g, h, i, j, k, reason.clone()]);
-        } else {
-            table.row(cells);
-        }
+        let reason = with_reason.then_some(reason);
+        table.cells(cells.into_iter().chain(reason).cloned().collect());
     }
     table
 }

@@ -14,11 +14,20 @@ pub(crate) struct Table {
 impl Table {
     /// A header; names that begin with `>` are aligned to the right, for numbers.
     pub(crate) fn new<const N: usize>(header: [&str; N]) -> Self {
+        Self::of(&header)
+    }
+
+    /// The same, where the columns depend on the data.
+    pub(crate) fn of(header: &[&str]) -> Self {
         let mut table = comfy_table::Table::new();
         table
             .load_style(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Disabled)
-            .set_header(header.map(|name| name.trim_start_matches('>').to_uppercase()));
+            .set_header(
+                header
+                    .iter()
+                    .map(|name| name.trim_start_matches('>').to_uppercase()),
+            );
         for (column, name) in table.column_iter_mut().zip(header) {
             column.set_padding((0, 2));
             if name.starts_with('>') {
@@ -30,7 +39,13 @@ impl Table {
 
     /// One row.
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        let cells = cells.map(|c| if c.is_empty() { "-".to_owned() } else { c });
+        self.cells(cells.to_vec());
+    }
+
+    /// The same, where the columns depend on the data.
+    pub(crate) fn cells(&mut self, cells: Vec<String>) {
+        let said = |c: String| if c.is_empty() { "-".to_owned() } else { c };
+        let cells: Vec<String> = cells.into_iter().map(said).collect();
         self.table.add_row(cells);
         self.rows += 1;
     }

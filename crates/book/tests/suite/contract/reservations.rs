@@ -1,6 +1,6 @@
 //! What is reserved by hand, and changes to the whole book.
 
-use mooring_book::{Amendment, AuditFilter, Content, Error, Event, Outcome, Reservation};
+use mooring_book::{Amendment, AuditFilter, Content, Error, Event, Filter, Outcome, Reservation};
 use mooring_ipam::{Lease, State};
 
 use super::Shelf;
@@ -37,7 +37,10 @@ fn make(shelf: &mut dyn Shelf, reservation: &Reservation, what: &str, at: u64) -
 pub(super) fn a_reservation_keeps_others_out_until_it_ends(shelf: &mut dyn Shelf) {
     let range = reservation("10.0.0.20-10.0.0.29", Some(100));
     assert!(make(shelf, &range, "10.0.0.20-10.0.0.29", 0));
-    assert_eq!(shelf.store().reservations().unwrap(), [range.clone()]);
+    assert_eq!(
+        shelf.store().reservations().unwrap(),
+        std::slice::from_ref(&range)
+    );
     reserve(shelf.store(), later(99), |txn| {
         let by = lose(txn, "10.0.0.25", &holder(1));
         assert_eq!(by.holder, range.holder());
@@ -66,7 +69,7 @@ pub(super) fn the_same_reservation_again_changes_nothing(shelf: &mut dyn Shelf) 
     longer.until = Some(later(500));
     assert!(make(shelf, &longer, "10.0.0.5", 60));
     assert_eq!(shelf.store().reservations().unwrap(), [longer]);
-    let lease = &shelf.store().leases(&Default::default()).unwrap()[0];
+    let lease = &shelf.store().leases(&Filter::default()).unwrap()[0];
     assert_eq!((lease.since, lease.state), (NOW, State::Held));
 }
 
@@ -74,7 +77,7 @@ pub(super) fn a_released_reservation_is_forgotten(shelf: &mut dyn Shelf) {
     for (what, cool_down) in [("10.0.0.5", 0), ("10.0.0.6", 1000)] {
         assert!(make(shelf, &reservation(what, Some(900)), what, 0));
         commit(shelf.store(), later(10), |txn| {
-            release(txn, what, cool_down)
+            release(txn, what, cool_down);
         });
     }
     assert_eq!(shelf.store().reservations().unwrap(), []);
@@ -98,11 +101,11 @@ pub(super) fn an_amendment_is_made_as_a_whole_or_not_at_all(shelf: &mut dyn Shel
     let before = Content::of(shelf.store()).unwrap();
     let renamed = |lease: &Lease| {
         let mut lease = lease.clone();
-        lease.holder.cluster = "west".to_owned();
+        "west".clone_into(&mut lease.holder.cluster);
         lease
     };
     let mut moved = package("upf", "here");
-    moved.cluster = "west".to_owned();
+    "west".clone_into(&mut moved.cluster);
     let good = Amendment {
         drop: before.leases.clone(),
         put: before.leases.iter().map(renamed).collect(),

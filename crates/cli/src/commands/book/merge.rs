@@ -212,26 +212,24 @@ fn tell(
     output.show(args.format.format, &lines, |lines| table(lines))?;
     let changed = !amendment.is_empty();
     let path = book.path().display();
-    let mut said = if renames {
+    let said = if renames {
         format!("{path}: {} renamed", count(amendment.put.len(), "lease"))
     } else {
         let added = count(amendment.put.len(), "lease");
         format!("{path}: {added} added, {} the same", merge.same)
     };
-    if !merge.clashes.is_empty() {
-        let side = match args.keep {
-            Some(KeepArg::Theirs) => "theirs",
-            _ => "ours",
-        };
-        let clashes = count(merge.clashes.len(), "conflict");
-        said += &format!(", {clashes} decided for {side}");
-    }
-    if !changed {
-        said += ": unchanged";
-    } else if args.check {
-        said += "; that is what would be, nothing was written";
-    }
-    output.say(&said);
+    let clashes = count(merge.clashes.len(), "conflict");
+    let decided = match args.keep {
+        _ if merge.clashes.is_empty() => String::new(),
+        Some(KeepArg::Theirs) => format!(", {clashes} decided for theirs"),
+        Some(KeepArg::Ours) | None => format!(", {clashes} decided for ours"),
+    };
+    let end = match (changed, args.check) {
+        (false, _) => ": unchanged",
+        (true, true) => "; that is what would be, nothing was written",
+        (true, false) => "",
+    };
+    output.say(&format!("{said}{decided}{end}"));
     Ok(if changed && args.check {
         Exit::WouldChange
     } else {
@@ -283,14 +281,11 @@ fn theirs(
     }
     drop(file);
     let bytes = std::fs::read(from).with_context(reading)?;
-    let text = match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(_) => {
-            let message = format!("{shown} is neither a book nor text");
-            let help = "name a file that `moor book export` wrote, or a book";
-            let finding = Finding::error(Code::ImportInvalid, message).help(help);
-            return Ok(Err(vec![finding.located(shown, 1, 1)]));
-        }
+    let Ok(text) = String::from_utf8(bytes) else {
+        let message = format!("{shown} is neither a book nor text");
+        let help = "name a file that `moor book export` wrote, or a book";
+        let finding = Finding::error(Code::ImportInvalid, message).help(help);
+        return Ok(Err(vec![finding.located(shown, 1, 1)]));
     };
     Ok(mooring_book::read_text(&text, &shown))
 }
