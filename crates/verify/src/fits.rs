@@ -61,6 +61,7 @@ impl Solution {
 
 /// What to do about one network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Advice {
     /// The network instance, else the subnet, else the NAD.
     pub network: String,

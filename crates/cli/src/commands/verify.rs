@@ -163,7 +163,7 @@ fn sources(sources: &[String]) -> anyhow::Result<Vec<Source>> {
 fn source(text: &str) -> anyhow::Result<Source> {
     let named = text
         .split_once('=')
-        .filter(|(cluster, _)| !cluster.is_empty() && !cluster.contains('/'));
+        .filter(|(cluster, _)| !cluster.is_empty() && !cluster.contains(['/', ':']));
     let (cluster, path) = match named {
         Some((cluster, path)) if !Path::new(text).exists() => (Some(cluster.to_owned()), path),
         _ => (None, text),

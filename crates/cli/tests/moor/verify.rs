@@ -333,3 +333,38 @@ fn two_copies_of_a_package_in_one_cluster_are_two_users() {
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("package all/edge/gnb-copy"), "{text}");
 }
+
+#[test]
+fn the_networks_of_a_cluster_are_known_from_the_config_map_that_kubeadm_leaves() {
+    let dir = fresh();
+    let config = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kubeadm-config\n  namespace: kube-system\ndata:\n  \
+                  ClusterConfiguration: |\n    apiVersion: kubeadm.k8s.io/v1beta3\n    kind: ClusterConfiguration\n    \
+                  clusterName: kubernetes\n    networking:\n      podSubnet: 10.244.0.0/16\n      serviceSubnet: 10.96.0.0/12\n";
+    write(dir.path(), "edge/kubeadm.yaml", config);
+    write(dir.path(), "edge/n2.yaml", &nad("n2", "10.0.0.5"));
+    let (text, code) = said(dir.path(), &["edge"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(!text.contains("ClusterNetworksUnknown"), "{text}");
+    assert!(
+        text.contains("of 3 objects in 1 cluster"),
+        "what stands inside is not counted: {text}"
+    );
+    write(dir.path(), "edge/n3.yaml", &nad("n3", "10.100.0.5"));
+    let (text, code) = said(dir.path(), &["edge"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("10.100.0.5 meets 10.96.0.0/12, the service network of cluster edge"),
+        "{text}"
+    );
+    write(
+        dir.path(),
+        "edge/kubeadm.yaml",
+        &config.replace("kubeadm-config", "other"),
+    );
+    let (text, code) = said(dir.path(), &["edge"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.contains("info[ClusterNetworksUnknown]: the pod and service networks of cluster edge"),
+        "a missing source is said: {text}"
+    );
+}

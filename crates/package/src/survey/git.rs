@@ -113,7 +113,10 @@ fn tree(name: &str, id: &str, wanted: impl Fn(&str) -> bool) -> Result<Object, F
     let bytes = blobs(name, &ids)?;
     for blob in needed {
         let Some(bytes) = bytes.get(blob.id) else {
-            return Err(missing(name, "git lacks one of its files (a partial clone?)"));
+            return Err(missing(
+                name,
+                "git lacks one of its files (a partial clone?)",
+            ));
         };
         let into = if is_document(blob.path) {
             &mut tree.files
@@ -162,7 +165,10 @@ fn blobs(name: &str, ids: &[&str]) -> Result<BTreeMap<String, Vec<u8>>, Finding>
         let head = String::from_utf8_lossy(&rest[..end]).into_owned();
         rest = &rest[end + 1..];
         let [id, "blob", size] = head.split(' ').collect::<Vec<_>>()[..] else {
-            return Err(missing(name, "git lacks one of its files (a partial clone?)"));
+            return Err(missing(
+                name,
+                "git lacks one of its files (a partial clone?)",
+            ));
         };
         let size: usize = size.parse().unwrap_or(usize::MAX);
         let Some((bytes, after)) = rest.split_at_checked(size) else {
@@ -250,6 +256,5 @@ fn failed(name: &str, error: &io::Error) -> Finding {
 }
 
 fn too_large(name: &str, what: &str) -> Finding {
-    Finding::error(Code::FileTooLarge, format!("{name} has {what}"))
-        .help("name a directory of it")
+    Finding::error(Code::FileTooLarge, format!("{name} has {what}")).help("name a directory of it")
 }

@@ -57,9 +57,16 @@ fn text(advice: &[Advice]) -> String {
             Some(false) => drop(writeln!(text, "  now      {now}: change it")),
             None => {}
         }
+        let mut others: Vec<(&str, Vec<&str>)> = Vec::new();
         for other in &one.instead_of {
-            let (number, why) = (other.solution.number(), &other.why);
-            let _ = writeln!(text, "  not {number}    {}: {why}", other.solution.name());
+            let name = other.solution.name();
+            match others.iter_mut().find(|(why, _)| *why == other.why) {
+                Some((_, names)) => names.push(name),
+                None => others.push((&other.why, vec![name])),
+            }
+        }
+        for (why, names) in others {
+            let _ = writeln!(text, "  not      {}: {why}", names.join(", "));
         }
     }
     text
