@@ -27,6 +27,8 @@ mod help;
 mod hostile;
 #[path = "moor/plugins.rs"]
 mod plugins;
+#[path = "moor/pool.rs"]
+mod pool;
 #[path = "moor/processes.rs"]
 mod processes;
 #[path = "moor/render.rs"]

@@ -84,7 +84,8 @@ fn list(args: &PoolListArgs, world: &World, output: &mut Output) -> anyhow::Resu
     }
     let wanted = args.network.as_deref().map(super::claim::instance);
     let book = world.book(&args.book, Some(&mgmt), Access::Read);
-    let usages = usages(&management.pools, &book, wanted.as_ref(), world.now)?;
+    let names = Names::of(&book.packages()?);
+    let usages = usages(&management.pools, &book, wanted.as_ref(), &names, world.now)?;
     let rows: Vec<Row> = usages.iter().map(|(key, usage)| row(key, usage)).collect();
     if let (Some(wanted), true) = (&wanted, rows.is_empty()) {
         let known: Vec<String> = management
@@ -103,6 +104,7 @@ fn list(args: &PoolListArgs, world: &World, output: &mut Output) -> anyhow::Resu
     output.show(args.format.format, &rows, |rows| table(rows))?;
     let mut findings = management.findings;
     findings.extend(usages.iter().flat_map(|(_, usage)| usage.findings()));
+    let findings: Vec<Finding> = findings.iter().map(|f| names.finding(f)).collect();
     output.findings(&findings);
     if rows.is_empty() {
         output.say(&format!("there is no IPPrefix in {}", mgmt.display()));
@@ -117,7 +119,8 @@ fn taken(book: &Book, instance: &InstanceKey) -> Result<mooring_ipam::Table, moo
         instance: Some(instance.clone()),
         ..Filter::default()
     };
-    for lease in book.leases(&filter)? {
+    let leases = mooring_book::as_reserved(book.leases(&filter)?, &book.reservations()?);
+    for lease in leases {
         // The book never holds two leases that overlap, so none is refused here.
         let _ = taken.insert(lease);
     }
@@ -129,9 +132,9 @@ fn usages(
     pools: &Pools,
     book: &Book,
     wanted: Option<&InstanceKey>,
+    names: &Names,
     now: Time,
 ) -> Result<Vec<(InstanceKey, Usage)>, mooring_book::Error> {
-    let names = Names::of(&book.packages()?);
     let mut all = Vec::new();
     let instances = pools.instances.keys();
     for instance in instances.filter(|key| wanted.is_none_or(|w| w == *key)) {
@@ -163,6 +166,17 @@ impl Names {
     /// `cluster / package`, by its name.
     fn group(&self, told: &str) -> String {
         self.0.get(told).cloned().unwrap_or_else(|| told.to_owned())
+    }
+
+    /// A sentence, with names instead of ids.
+    fn finding(&self, finding: &Finding) -> Finding {
+        let mut finding = finding.clone();
+        for (id, name) in &self.0 {
+            if finding.message.contains(id) {
+                finding.message = finding.message.replace(id, name);
+            }
+        }
+        finding
     }
 
     /// A whole holder.

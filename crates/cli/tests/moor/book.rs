@@ -200,12 +200,12 @@ fn pool_list_counts_what_is_taken_and_what_is_left() {
         .code(0)
         .stderr_eq("")
         .stdout_eq(str![[r#"
-NETWORK        PREFIX            SIZE  ASIDE  USED  RESERVED  COOLING  FREE  FULL
-n2-network     192.168.100.0/24   256     68     0         0        0   188  0.0%
-n3-network     192.168.251.0/24   256     66     0         0        0   190  0.0%
-n6-network     192.168.252.0/24   256     66     0         0        0   190  0.0%
-vpc-control    10.1.2.0/24        256     76     1         0        0   179  0.6%
-vpc-userplane  10.1.3.0/24        256     76     0         0        0   180  0.0%
+NETWORK        PREFIX            FULL                SIZE  ASIDE  USED  RESERVED  COOLING  FREE  LARGEST FREE        MOST HELD BY
+n2-network     192.168.100.0/24  [··········] 0.0 %   256     68     0         0        0   188  192.168.100.128/26  -
+n3-network     192.168.251.0/24  [··········] 0.0 %   256     66     0         0        0   190  192.168.251.64/26   -
+n6-network     192.168.252.0/24  [··········] 0.0 %   256     66     0         0        0   190  192.168.252.64/26   -
+vpc-control    10.1.2.0/24       [#·········] 0.6 %   256     76     1         0        0   179  10.1.2.64/26        leaf-1: 1
+vpc-userplane  10.1.3.0/24       [··········] 0.0 %   256     76     0         0        0   180  10.1.3.64/26        -
 
 "#]]);
     let (one, _) = stdout(moor(dir.path()).args([

@@ -24,7 +24,7 @@ Commands:
   demo         See it work: render an example fleet in three clusters and check it
   render       Specialise a package, or every package below a directory, for a cluster
   fn           Run one step as a KRM function: a ResourceList on stdin, the answer on stdout
-  pool         Pools: what there is to take from, and how full it is
+  pool         Pools: what there is to take from, how full it is, and how it changes
   claim        Take an address by hand, for a router, a VM or a host
   release      Give an address back
   who-has      Say who holds an address

@@ -62,16 +62,15 @@ impl World<'_> {
         let leases = self.leases(&plan.before);
         if matches!(change, Change::Drain) && !moves {
             if !leases.is_empty() {
-                let some = count(leases.len());
-                told.notes.push(format!(
-                    "{some} stay as they are; --move gives them addresses of other prefixes"
-                ));
+                let stay = verb(leases.len(), "stays as it is", "stay as they are");
+                told.notes
+                    .push(format!("{stay}; --move gives addresses of other prefixes"));
             }
             return Ok(told);
         }
         let mut movers = Vec::new();
         for lease in leases {
-            match self.stays(plan, into, &lease) {
+            match Self::stays(plan, into, &lease) {
                 Some(stays) if stays == seen(&lease) => {}
                 Some(_) if matches!(lease.state, State::Reserved { .. }) => {
                     told.notes.push(format!(
@@ -80,8 +79,8 @@ impl World<'_> {
                     ));
                 }
                 Some(stays) => {
-                    told.effects
-                        .push(effect(plan, &lease, Some(stays), differs(&lease, &stays)))
+                    let why = differs(&lease, &stays);
+                    told.effects.push(effect(plan, &lease, Some(stays), why));
                 }
                 None => movers.push(lease),
             }
@@ -104,7 +103,7 @@ impl World<'_> {
     }
 
     /// What the lease is after the change, where it can stay.
-    fn stays(&self, plan: &Plan, into: &Goes, lease: &Lease) -> Option<Candidate> {
+    fn stays(plan: &Plan, into: &Goes, lease: &Lease) -> Option<Candidate> {
         if !matches!(into, Goes::Same) {
             return None;
         }
@@ -189,8 +188,8 @@ impl World<'_> {
             };
             match exact {
                 Some(to) => {
-                    told.effects
-                        .push(effect(plan, &lease, Some(to), "the same place".to_owned()))
+                    let why = "the same place".to_owned();
+                    told.effects.push(effect(plan, &lease, Some(to), why));
                 }
                 None => later.push(lease),
             }
@@ -220,9 +219,10 @@ impl World<'_> {
                 "make room first: release what is not needed, or choose a wider prefix",
             ));
         }
-        told.notes.push(format!(
-            "{} cannot go and stay where they are",
-            count(stuck.len())
+        told.notes.push(verb(
+            stuck.len(),
+            "cannot go, and stays where it is",
+            "cannot go, and stay where they are",
         ));
         let stay = stuck
             .into_iter()
@@ -428,4 +428,10 @@ fn count(holders: usize) -> String {
         1 => "1 holder".to_owned(),
         n => format!("{n} holders"),
     }
+}
+
+/// `1 holder stays`, `2 holders stay`.
+fn verb(holders: usize, one: &str, several: &str) -> String {
+    let verb = if holders == 1 { one } else { several };
+    format!("{} {verb}", count(holders))
 }

@@ -194,7 +194,7 @@ fn write_prefix(object: &mut Object, after: &Prefix) {
     let usual = after.cidr.hosts().first();
     let gateway = after.gateway.filter(|g| *g != usual);
     // An address that stood there stays there, if it still can.
-    let stood = written.filter(|w| w.is_host()).map(|w| w.addr());
+    let stood = written.filter(HostCidr::is_host).map(|w| w.addr());
     let stood = stood.filter(|a| after.cidr.contains(*a) && after.gateway.is_none_or(|g| g == *a));
     let text = match gateway.or(stood) {
         Some(addr) => after.cidr.host(addr).to_string(),

@@ -4,6 +4,7 @@
 //! one that came out differently is refused.
 
 use std::io::{BufRead as _, IsTerminal as _};
+use std::path::Path;
 
 use mooring_api::{Code, Finding};
 use mooring_book::Store as _;
@@ -232,12 +233,12 @@ fn show(
             })
             .collect(),
         notes: plan.map(|p| p.notes.clone()).unwrap_or_default(),
-        findings: report.findings.clone(),
+        findings: report.findings.iter().map(|f| names.finding(f)).collect(),
         changed: report.is_changed(),
         done,
     };
     output.show(act.format.format, &shown, |shown| table(&shown.effects))?;
-    output.findings(&report.findings);
+    output.findings(&shown.findings);
     for note in &shown.notes {
         output.say(note);
     }
@@ -301,10 +302,8 @@ fn tell(report: &PoolReport, done: bool, output: &mut Output) {
         "{would}{what}; {} moved, {kept} with another mask or gateway",
         count(moved, "holder")
     ));
-    let again = report
-        .again
-        .iter()
-        .map(|p| format!("{} ({})", p.path, p.cluster));
+    let again = report.again.iter();
+    let again = again.map(|p| format!("{} ({})", near(&p.path), p.cluster));
     let again: Vec<String> = again.collect();
     if !again.is_empty() {
         let word = if done {
@@ -314,4 +313,11 @@ fn tell(report: &PoolReport, done: bool, output: &mut Output) {
         };
         output.say(&format!("{word}: {}", again.join(", ")));
     }
+}
+
+/// A path as one would type it here.
+fn near(path: &str) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let below = Path::new(path).strip_prefix(&here);
+    below.map_or_else(|_| path.to_owned(), |below| below.display().to_string())
 }
