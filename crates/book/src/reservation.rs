@@ -8,8 +8,10 @@
 //! not the *reserved* state of a lease, which belongs to an open transaction. What they share is that an end is
 //! reaped when the next transaction begins, and leaves a line in the trail.
 
+use std::collections::BTreeMap;
+
 use mooring_api::{Family, Time};
-use mooring_ipam::{Holder, InstanceKey, Thing};
+use mooring_ipam::{Holder, InstanceKey, Lease, State, Thing, TxnId};
 use serde::{Deserialize, Serialize};
 
 /// The interface of every holder that a reservation makes: an owner that also claims has two identities.
@@ -46,6 +48,23 @@ impl Reservation {
     pub(crate) fn key(&self) -> (InstanceKey, Thing) {
         (self.instance.clone(), self.thing)
     }
+}
+
+/// Leases as a person counts them: what is reserved by hand is reserved, and free once that has ended. For showing; a book
+/// itself holds them until they end.
+pub fn as_reserved(mut leases: Vec<Lease>, reservations: &[Reservation]) -> Vec<Lease> {
+    let known: BTreeMap<_, _> = reservations
+        .iter()
+        .map(|r| ((&r.instance, r.thing), r.until))
+        .collect();
+    for lease in leases.iter_mut().filter(|l| l.state == State::Held) {
+        if let Some(until) = known.get(&(&lease.instance, lease.thing)) {
+            // No transaction has this number: those count from the clock.
+            let (txn, until) = (TxnId(0), until.unwrap_or(Time(u64::MAX)));
+            lease.state = State::Reserved { txn, until };
+        }
+    }
+    leases
 }
 
 /// What a change does to the reservations.

@@ -6,7 +6,7 @@
 //! leases:        what, network, holder, state, since; subnet, gateway and until where there is one
 //! reservations:  what, network, owner, reason, until
 //! packages:      the last known place of each rendered package
-//! audit:         who took and freed what; told, and never imported
+//! audit:         who took and freed what, the newest ten thousand; told, and never imported
 //! ```
 //!
 //! Sorted, so that two exports of one book are the same bytes. Easy to get wrong: a file that is read here comes from
@@ -30,8 +30,12 @@ pub use read::read_text;
 /// What `version` says. It rises when an older reader would err.
 pub const TEXT_VERSION: u64 = 1;
 
-/// A larger text is not read: a book of a hundred thousand leases is a third of this.
-pub const LARGEST_TEXT: u64 = 96 << 20;
+/// A larger text is not read: a book of a hundred thousand leases is two thirds of this, as JSON. What is larger is carried
+/// as a backup.
+pub const LARGEST_TEXT: u64 = 64 << 20;
+
+/// How much of the trail an export tells, from the newest back.
+pub const TAIL: usize = 10_000;
 
 const FORMAT: &str = "mooring.dev/book";
 
@@ -106,7 +110,10 @@ impl From<&Content> for Text {
             leases: content.leases.iter().map(lease).collect(),
             reservations: content.reservations.iter().map(reservation).collect(),
             packages: content.packages.iter().map(package).collect(),
-            audit: content.audit.iter().map(entry).collect(),
+            audit: content.audit[content.audit.len().saturating_sub(TAIL)..]
+                .iter()
+                .map(entry)
+                .collect(),
         }
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &ReserveArgs, world: &World, output: &mut Output) -> any
         None => String::new(),
     };
     output.say(&match (changed, request.check) {
-        (false, _) => format!("{what} is reserved for {owner} already{until}: unchanged"),
+        (false, _) => format!("{what} is reserved for {owner}{until} already: unchanged"),
         (true, true) => format!("{what} would be reserved for {owner}{until}"),
         (true, false) => format!("{what} is reserved for {owner}{until}"),
     });

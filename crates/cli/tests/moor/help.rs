@@ -26,12 +26,13 @@ Commands:
   fn           Run one step as a KRM function: a ResourceList on stdin, the answer on stdout
   pool         Pools: what there is to take from, how full it is, and how it changes
   claim        Take an address by hand, for a router, a VM or a host
+  reserve      Reserve an address or a range for what is no pod: a VM, a router, a host
   release      Give an address back
   who-has      Say who holds an address
-  book         The address book itself: rebuild it, read its history
+  book         The address book itself: back it up, merge it, rebuild it, read its history
   verify       Prove that clusters do not collide: no address twice, every network reachable
   trace        Tell how a packet gets from one pod to another, or why it does not
-  explain      Explain a finding: what happened, why it matters, what to do
+  explain      Explain a finding, or which IPAM fits your packages
   completions  Print a completion script for your shell
   help         Print this message or the help of the given subcommand(s)
 

@@ -39,6 +39,10 @@ pub(crate) fn export(
             serde_json::to_string_pretty(&text).context("cannot write JSON")? + "\n"
         }
     };
+    if text.len() as u64 > LARGEST_TEXT {
+        output
+            .say("this text is too large to be imported: use `moor book backup` to carry the book");
+    }
     let Some(out) = &args.out else {
         output.data(&text)?;
         return Ok(Exit::Done);
