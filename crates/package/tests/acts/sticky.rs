@@ -118,6 +118,45 @@ fn a_lost_book_is_rebuilt_from_the_packages_to_the_same_addresses() {
 }
 
 #[test]
+fn a_rebuild_over_a_book_says_what_differs_and_why_and_keeps_the_book() {
+    let place = with_a_hole();
+    let before = place.held();
+    // `c` lost one interface and was not rendered, lost the status of the other; `a` was rendered elsewhere.
+    place.package("c", &["n2"]);
+    fs::remove_file(place.path("c/ipclaim_n1.yaml")).unwrap();
+    let claim = place.path("c/ipclaim_n2.yaml");
+    let text = fs::read_to_string(&claim).unwrap();
+    fs::write(&claim, text.split("status:").next().unwrap()).unwrap();
+    let claim = place.path("a/ipclaim_n1.yaml");
+    let text = fs::read_to_string(&claim).unwrap();
+    fs::write(&claim, text.replace("10.1.2.20", "10.1.2.99")).unwrap();
+    let sources = ["c", "a", "b"].map(|p| place.path(p));
+    let Request { now, .. } = place.request("a");
+    for check in [true, false] {
+        let report = rebuild(&place.book(), &sources, now, check).unwrap();
+        let said: Vec<&str> = report.findings.iter().map(|f| &*f.message).collect();
+        assert!(
+            report
+                .findings
+                .iter()
+                .all(|f| f.code == Code::AddressDiffers)
+        );
+        assert_eq!(said.len(), 3, "{said:#?}");
+        assert!(said[0].contains("the package says 10.1.2.99, the book has 10.1.2.20"));
+        assert!(said[1].contains("10.1.2.24, the package has no such interface"));
+        assert!(said[2].contains("10.1.2.25, the package says none"));
+        assert!(!report.book_changed, "check: {check}");
+        assert_eq!(place.held(), before);
+    }
+    // As the findings say: the next render of `c` gives one back and keeps the other.
+    place.render("c", |_| {});
+    assert_eq!(
+        place.held(),
+        ["10.1.2.20", "10.1.2.21", "10.1.2.23", "10.1.2.25"]
+    );
+}
+
+#[test]
 fn a_lost_book_without_rebuild_still_gives_the_same_addresses() {
     let place = with_a_hole();
     let before = addresses(&place, ["a", "b", "c"]);

@@ -3,6 +3,7 @@
 //! Easy to get wrong: an import reads the book, decides, and writes; in between another run may have changed it. The whole is
 //! then done again, so that nothing is written that was decided from an older book.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -12,7 +13,7 @@ use mooring_api::{Code, Finding, Time};
 use mooring_book::{
     Content, FileStore, LARGEST_TEXT, Merge, RealDisk, Side, Store as _, Text, is_book,
 };
-use mooring_ipam::State;
+use mooring_ipam::{Lease, State};
 
 use super::copy::{Line, in_the_way, table};
 use crate::args::{BookArg, ExportArgs, ImportArgs, KeepArg, TextFormat};
@@ -172,7 +173,7 @@ fn unknown(cluster: &str, place: &str) -> Finding {
 
 /// A run that reserved something for the cluster would commit it under the old name.
 fn unfinished(ours: &Content, cluster: &str) -> Option<Finding> {
-    let of_it = |l: &&mooring_ipam::Lease| l.holder.cluster == cluster;
+    let of_it = |l: &&Lease| l.holder.cluster == cluster;
     let mut ends = ours.leases.iter().filter(of_it).filter_map(|l| {
         let State::Reserved { until, .. } = l.state else {
             return None;
@@ -195,24 +196,17 @@ fn tell(
 ) -> anyhow::Result<Exit> {
     let amendment = &merge.amendment;
     let renames = args.from.is_none();
+    let key = |lease: &Lease| (lease.instance.clone(), lease.thing);
+    let mut gone: BTreeMap<_, _> = amendment.drop.iter().map(|l| (key(l), l)).collect();
+    let change = if renames { "renames" } else { "adds" };
     let mut lines = Vec::new();
     for lease in &amendment.put {
-        let place =
-            |l: &&mooring_ipam::Lease| l.instance == lease.instance && l.thing == lease.thing;
-        let before = amendment.drop.iter().find(place);
+        let before = gone.remove(&key(lease));
         let before = before.map(|l| l.holder.to_string()).unwrap_or_default();
-        let change = if renames { "renames" } else { "adds" };
         lines.push(Line::new(change, lease, before));
     }
-    for lease in &amendment.drop {
-        let stays = amendment
-            .put
-            .iter()
-            .any(|l| l.instance == lease.instance && l.thing == lease.thing);
-        if !stays {
-            lines.push(Line::new("drops", lease, String::new()));
-        }
-    }
+    let drops = gone.into_values();
+    lines.extend(drops.map(|lease| Line::new("drops", lease, String::new())));
     output.show(args.format.format, &lines, |lines| table(lines))?;
     let changed = !amendment.is_empty();
     let path = book.path().display();
