@@ -1,12 +1,17 @@
 //! Steps 2 to 4: every port gets its claims, the claims become wishes to the book, and the book's
 //! answers become statuses. The book itself is met by `package`, between [`wants`] and [`answer`].
 
+mod external;
+mod kept;
+
+use std::net::IpAddr;
+
 use mooring_api::kinds::nephio::ipam::{IPClaimSpec, IPClaimStatus};
 use mooring_api::kinds::nephio::vlan::{VLANClaimSpec, VLANClaimStatus};
 use mooring_api::{
-    Code, Family, Finding, HostCidr, ObjectRef, Selector, Status, VlanId, annotation, label,
+    AddrRange, Family, Finding, HostCidr, ObjectRef, Selector, Status, VlanId, annotation, label,
 };
-use mooring_ipam::{Claim, Holder, InstanceKey, Kind, Lease, Order, Pools, Thing, Want};
+use mooring_ipam::{Claim, Holder, InstanceKey, Kind, Order, Pools, Thing, Want};
 use serde_json::{Map, Value, json};
 
 use crate::Context;
@@ -15,6 +20,8 @@ use crate::choices::Flavour;
 use crate::cluster::Cluster;
 use crate::pools::kind;
 use crate::port::{ClaimName, Port};
+
+pub use kept::{Given, KEPT_ADDRESS, pieces};
 
 /// Where a range stands on its IPClaim: the published status has no field for it.
 pub const RANGE: &str = "mooring.dev/range";
@@ -32,13 +39,15 @@ pub struct Wish {
     pub claim: Claim,
     /// The answer stands in the claim already, from somebody else: the book only records it.
     pub answered: bool,
+    /// An address that a range should be taken around, beside the one that the book knows of.
+    pub kept: Option<IpAddr>,
 }
 
 impl Wish {
-    /// Whether the book has prefixes for it: an external system may serve networks that we do not know.
-    fn is_ours(&self, pools: &Pools) -> bool {
+    /// Whether the book is asked: an external system may serve networks that we do not know.
+    pub fn is_for_the_book(&self, pools: &Pools) -> bool {
         let same = |p: &mooring_ipam::Prefix| p.instance == self.claim.instance;
-        pools.prefixes.iter().any(same)
+        !self.answered || pools.prefixes.iter().any(same)
     }
 
     /// The field of `object` that the wish comes from.
@@ -72,7 +81,7 @@ pub fn declare(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) -> Vec<Fi
     for port in ports {
         if port.choices.flavour == Flavour::External {
             for claim in port.claims(cluster) {
-                drop_range(bundle, &claim.name);
+                external::drop_range(bundle, &claim.name);
             }
         }
     }
@@ -88,17 +97,6 @@ pub fn declare(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) -> Vec<Fi
         }
     }
     findings
-}
-
-/// A range that we gave is no answer of an external system: its claim waits again.
-fn drop_range(bundle: &mut Bundle, claim: &str) {
-    let Some(object) = bundle.find_mut(group::IPAM, "IPClaim", claim) else {
-        return;
-    };
-    if object.annotation(RANGE).is_some() {
-        object.remove_annotation(RANGE);
-        map_below(&mut object.value, &[]).shift_remove("status");
-    }
 }
 
 fn ip_claim(port: &Port, claim: &ClaimName) -> Object {
@@ -159,7 +157,6 @@ pub fn wants(
                 continue;
             };
             match address_wish(object, port, &name, bundle, cluster, ctx) {
-                Ok(wish) if wish.answered && !wish.is_ours(ctx.pools) => {}
                 Ok(wish) => wishes.push(wish),
                 Err(finding) if findings.contains(&finding) => {}
                 Err(finding) => findings.push(finding),
@@ -177,6 +174,20 @@ pub fn wants(
     }
     wishes.sort_by(|a, b| a.claim.holder.cmp(&b.claim.holder));
     wishes
+}
+
+/// Under which identities the agent takes the addresses of a port whose pod is waited for.
+pub fn at_pod_start(port: &Port, cluster: &Cluster, ctx: &Context<'_>) -> Vec<Holder> {
+    let families = port.families.iter().filter(|_| port.waits_for_pod());
+    let name = |family: &Family| ClaimName {
+        name: port.name.clone(),
+        family: *family,
+        ordinal: 0,
+        node: None,
+    };
+    families
+        .map(|family| holder(port, &name(family), cluster, ctx))
+        .collect()
 }
 
 fn holder(port: &Port, name: &ClaimName, cluster: &Cluster, ctx: &Context<'_>) -> Holder {
@@ -212,7 +223,7 @@ fn address_wish(
     let fixed = match (answered, status.prefix) {
         (false, _) => spec.prefix,
         (true, Some(prefix)) => Some(prefix),
-        (true, None) => return Err(unanswered(port, name)),
+        (true, None) => return Err(external::unanswered(port, name)),
     };
     let want = match (port.takes_ranges(), spec.create_prefix, spec.prefix_length) {
         (true, ..) => Want::Range {
@@ -260,29 +271,10 @@ fn address_wish(
             order: spec.index.map_or(Order::LowestFirst, Order::Index),
         },
         answered,
+        kept: object
+            .annotation(KEPT_ADDRESS)
+            .and_then(|addr| addr.parse().ok()),
     })
-}
-
-/// Nobody has written the address of an external claim yet.
-fn unanswered(port: &Port, name: &ClaimName) -> Finding {
-    let network = port
-        .instance
-        .as_ref()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    Finding::warning(
-        Code::ExternalIpam,
-        format!(
-            "an external system serves {network}, and has not answered IPClaim {} yet: there is no NAD, and pods do not get the interface",
-            name.name
-        ),
-    )
-    .on(&port.object)
-    .at(format!("metadata.annotations[{}]", annotation::IPAM_FLAVOUR))
-    .help(format!(
-        "Let whoever keeps the addresses (NetBox, Infoblox, phpIPAM, a person) write status.prefix and status.gateway of IPClaim {}, then render again.",
-        name.name
-    ))
 }
 
 /// A quarter of the first prefix as a power of two, at most 64 (a sixteenth for ranges per node), so
@@ -299,7 +291,7 @@ fn range_size(pools: &Pools, instance: &InstanceKey, name: &ClaimName) -> u32 {
             [] => p.cidr.hosts().count(),
             ranges => ranges
                 .iter()
-                .map(mooring_api::AddrRange::count)
+                .map(AddrRange::count)
                 .fold(0, u128::saturating_add),
         });
     let quarter = u32::try_from(size / share).unwrap_or(u32::MAX).clamp(1, 64);
@@ -334,6 +326,7 @@ fn vlan_wish(object: &Object, port: &Port, cluster: &Cluster) -> Result<Option<W
             order: Order::LowestFirst,
         },
         answered: false,
+        kept: None,
     }))
 }
 
@@ -346,7 +339,8 @@ pub fn vlan_holder(network: &InstanceKey, cluster: &str) -> Holder {
 }
 
 /// Writes the book's answer into the claim's status, and sets its condition.
-pub fn answer(bundle: &mut Bundle, wish: &Wish, lease: &Lease) {
+pub fn answer(bundle: &mut Bundle, wish: &Wish, given: &Given) {
+    let Given { lease, kept } = given;
     if wish.answered {
         return;
     }
@@ -378,12 +372,17 @@ pub fn answer(bundle: &mut Bundle, wish: &Wish, lease: &Lease) {
             set("prefix", Some(json!(shown)));
             set("gateway", gateway.map(|g| json!(g)));
             object.remove_annotation(RANGE);
+            object.remove_annotation(KEPT_ADDRESS);
         }
         Thing::Block(block) => set("prefix", Some(json!(block))),
         Thing::Range(range) => {
             set("prefix", lease.subnet.map(|s| json!(s)));
             set("gateway", gateway.map(|g| json!(g)));
             object.set_annotation(RANGE, &range.to_string());
+            match kept {
+                Some(addr) => object.set_annotation(KEPT_ADDRESS, &addr.to_string()),
+                None => object.remove_annotation(KEPT_ADDRESS),
+            }
         }
         Thing::Vlan(id) => set("vlanID", Some(json!(id))),
     }
@@ -405,9 +404,9 @@ pub struct Answered {
     /// `status.prefix`: the address in its subnet, or the subnet of a range.
     pub prefix: HostCidr,
     /// `status.gateway`.
-    pub gateway: Option<std::net::IpAddr>,
+    pub gateway: Option<IpAddr>,
     /// The range, for host-local and whereabouts.
-    pub range: Option<mooring_api::AddrRange>,
+    pub range: Option<AddrRange>,
 }
 
 /// All answers of a port; fewer than its claims while some wait.
@@ -471,7 +470,7 @@ pub fn allocations(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) -> Ve
 pub fn conclude(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) {
     for port in ports {
         if port.choices.flavour == Flavour::External {
-            conclude_external(bundle, port, cluster);
+            external::conclude(bundle, port, cluster);
         }
     }
     for port in ports.iter().filter(|p| !p.claim_first) {
@@ -493,24 +492,6 @@ pub fn conclude(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) {
         bundle
             .marks
             .set(interface_condition(&port.name), status, reason, "");
-    }
-}
-
-/// Whoever answers an external claim sets no condition of ours.
-fn conclude_external(bundle: &mut Bundle, port: &Port, cluster: &Cluster) {
-    let answers = answers(bundle, port, cluster);
-    for claim in port.claims(cluster) {
-        let answer = answers.iter().find(|a| a.name == claim);
-        let (status, message) = match answer {
-            Some(answer) => (Status::True, answer.prefix.addr().to_string()),
-            None => (
-                Status::False,
-                "waits for an external system to write status.prefix".to_owned(),
-            ),
-        };
-        let condition = claim_condition(&claim.name);
-        let reason = Code::ExternalIpam.as_str();
-        bundle.marks.set(condition, status, reason, &message);
     }
 }
 

@@ -13,9 +13,9 @@
 use std::collections::BTreeMap;
 
 use mooring_api::Finding;
-use mooring_blueprint::claim::Wish;
+use mooring_blueprint::claim::{Given, Wish};
 use mooring_book::Txn;
-use mooring_ipam::{Claim, Holder, Lease};
+use mooring_ipam::{Claim, Holder};
 
 use crate::Error;
 use crate::decide::{Ready, ready, run_ready};
@@ -27,7 +27,7 @@ use crate::steps::Outcome;
 use crate::unit::Unit;
 
 /// What the book says to a wish; the error is for the person.
-pub(crate) type Answer = Result<Lease, Finding>;
+pub(crate) type Answer = Result<Given, Finding>;
 
 /// How far a package came without the book: its outcome where that was all the way, and what was said.
 pub(crate) type Ran = (Option<Outcome>, Vec<Finding>);
@@ -81,7 +81,7 @@ impl Answers {
     /// In a later round the claim says what it was given; the book would give that again.
     fn get(&self, claim: &Claim) -> Option<Answer> {
         let same = |(asked, answer): &&(Claim, Answer)| {
-            let given = answer.as_ref().ok().map(|lease| lease.thing);
+            let given = answer.as_ref().ok().map(|given| given.lease.thing);
             let before = asked.before == claim.before || given == claim.before;
             before
                 && *asked

@@ -23,6 +23,8 @@ pub(crate) struct Said {
     pub(crate) leases: Vec<Lease>,
     /// Holders whose claim tells nothing.
     pub(crate) silent: Vec<(InstanceKey, Holder)>,
+    /// Holders that the agent serves when their pod starts: what the book has for them stands in no package.
+    pub(crate) at_pod_start: Vec<(InstanceKey, Holder)>,
     /// Cluster and id of every package.
     pub(crate) packages: BTreeSet<(String, String)>,
 }
@@ -58,7 +60,7 @@ pub(crate) fn differ(known: &[Lease], said: Said, now: Time) -> Differ {
             own.entry(key).or_default().push(lease);
         }
     }
-    let mut told = BTreeSet::new();
+    let mut told: BTreeSet<_> = said.at_pod_start.into_iter().collect();
     for lease in said.leases {
         told.insert((lease.instance.clone(), lease.holder.clone()));
         let has = own.get(&(&lease.instance, &lease.holder));

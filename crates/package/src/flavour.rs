@@ -12,10 +12,12 @@
 //! contains it. Both are held side by side instead, and only the NAD and the claim show them as one.
 
 use mooring_api::{AddrRange, Code, Family, Finding, HostCidr, annotation};
-use mooring_blueprint::claim::Wish;
+use mooring_blueprint::claim::{self, Given, Wish};
 use mooring_blueprint::port::Port;
 use mooring_book::{Outcome as Take, Txn};
-use mooring_ipam::{Candidate, Claim, Decision, Lease, Pools, Prefix, State, Table, Thing, Want};
+use mooring_ipam::{
+    Candidate, Claim, Decision, Lease, Pools, Prefix, Refusal, State, Table, Thing, Want,
+};
 
 use crate::ahead::Answer;
 use crate::steps::Outcome;
@@ -28,28 +30,36 @@ pub(crate) fn ask(
 ) -> Result<Answer, mooring_book::Error> {
     let around = match wish.claim.want {
         Want::Range { count } if wish.claim.fixed.is_none() => {
-            around_address(txn, pools, &wish.claim, count)?
+            around_address(txn, pools, wish, count)?
         }
         _ => None,
     };
-    if let Some(lease) = around {
-        return Ok(Ok(lease));
+    if let Some(given) = around {
+        return Ok(Ok(given));
     }
     let answer = mooring_book::allocate(txn, pools, &wish.claim)?;
-    Ok(answer.map_err(|refusal| refusal.finding().on(&wish.object).at(wish.field())))
+    let refused = |refusal: Refusal| refusal.finding().on(&wish.object).at(wish.field());
+    Ok(answer.map(Given::from).map_err(refused))
 }
 
-/// A range of `count` addresses around the one that the holder has; None where it has none, or there is no room.
+/// A range of `count` addresses around the one that the holder has, or of which its claim says so; None where there
+/// is none, or no room around it.
 fn around_address(
     txn: &mut dyn Txn,
     pools: &Pools,
-    claim: &Claim,
+    wish: &Wish,
     count: u32,
-) -> Result<Option<Lease>, mooring_book::Error> {
+) -> Result<Option<Given>, mooring_book::Error> {
+    let claim = &wish.claim;
     let held = txn.held_by(&claim.instance, &claim.holder)?;
-    if !held.iter().any(|l| matches!(l.thing, Thing::Addr(_))) {
-        return Ok(None);
-    }
+    let has_address = held.iter().any(|l| matches!(l.thing, Thing::Addr(_)));
+    let has_range = held.iter().any(|l| matches!(l.thing, Thing::Range(_)));
+    // What the book holds is true; what the claim says is for a book that lost it.
+    let fixed = match (has_address, wish.kept) {
+        (true, _) => None,
+        (false, Some(addr)) if !has_range => Some(HostCidr::single(addr)),
+        _ => return Ok(None),
+    };
     let (mut found, now) = (None, txn.now());
     txn.with_table(&claim.instance, &mut |table| {
         let look = Look {
@@ -58,20 +68,28 @@ fn around_address(
             claim,
             now,
         };
-        found = look.window(&held, count);
+        found = look.window(fixed, &held, count);
     })?;
-    let Some((anchor, window, pieces)) = found else {
+    let Some((window, [first, rest @ ..])) = found.as_ref().map(|(w, p)| (*w, p.as_slice())) else {
         return Ok(None);
     };
-    for piece in pieces {
-        if let Take::Lost(_) = txn.try_take(&claim.instance, &piece, &claim.holder)? {
+    let Take::Won(anchor) = txn.try_take(&claim.instance, first, &claim.holder)? else {
+        return Ok(None);
+    };
+    for piece in rest {
+        if let Take::Lost(_) = txn.try_take(&claim.instance, piece, &claim.holder)? {
             return Ok(None);
         }
     }
-    Ok(Some(Lease {
+    let kept = match anchor.thing {
+        Thing::Addr(addr) => Some(addr),
+        _ => None,
+    };
+    let lease = Lease {
         thing: Thing::Range(window),
         ..anchor
-    }))
+    };
+    Ok(Some(Given { lease, kept }))
 }
 
 /// What is free around an address.
@@ -83,14 +101,20 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// The address's lease, the range around it, and what must be taken for it. As it is if it has one; else
+    /// The range around the address, and what must be taken for it, the address first. As it is if it has one; else
     /// beginning at the address, since host-local hands out the first one first; else as far up as there is room.
-    fn window(&self, held: &[Lease], count: u32) -> Option<(Lease, AddrRange, Vec<Candidate>)> {
-        let wanted = self.asking(Want::Address, None);
-        let Ok(Decision::Keep(anchor)) =
-            mooring_ipam::candidates(self.pools, self.table, &wanted, self.now)
-        else {
-            return None;
+    fn window(
+        &self,
+        fixed: Option<HostCidr>,
+        held: &[Lease],
+        count: u32,
+    ) -> Option<(AddrRange, Vec<Candidate>)> {
+        let wanted = self.asking(Want::Address, fixed);
+        let anchor = mooring_ipam::candidates(self.pools, self.table, &wanted, self.now);
+        let anchor = match (anchor.ok()?, fixed) {
+            // It lies in no prefix of today.
+            (Decision::Offer(_), None) => return None,
+            (decision, _) => decision.first()?,
         };
         let Thing::Addr(addr) = anchor.thing else {
             return None;
@@ -104,32 +128,27 @@ impl Look<'_> {
             }
             _ => None,
         });
-        let own = Candidate {
-            thing: anchor.thing,
-            subnet: anchor.subnet,
-            gateway: anchor.gateway,
-        };
         below.chain(0..count).find_map(|below| {
             let first = at.checked_sub(below)?;
             let last = first.checked_add(count.checked_sub(1)?)?;
             if below >= count || !is_offered(prefix, family, first, last) {
                 return None;
             }
-            let mut pieces = vec![own];
-            for (from, to) in [(first, at.checked_sub(1)?), (at.checked_add(1)?, last)] {
-                if from <= to {
-                    pieces.push(self.piece(family, from, to)?);
+            let window = AddrRange::new(family.addr(first), family.addr(last)).ok()?;
+            let mut pieces = vec![anchor];
+            for thing in claim::pieces(window, Some(addr)) {
+                if let Thing::Range(range) = thing {
+                    pieces.push(self.piece(range)?);
                 }
             }
-            let window = AddrRange::new(family.addr(first), family.addr(last)).ok()?;
-            Some((anchor.clone(), window, pieces))
+            Some((window, pieces))
         })
     }
 
     /// Exactly these addresses, where they are free or the holder's own range.
-    fn piece(&self, family: Family, from: u128, to: u128) -> Option<Candidate> {
-        let count = u32::try_from(to - from + 1).ok()?;
-        let first = HostCidr::single(family.addr(from));
+    fn piece(&self, range: AddrRange) -> Option<Candidate> {
+        let count = u32::try_from(range.count()).ok()?;
+        let first = HostCidr::single(range.first());
         let claim = self.asking(Want::Range { count }, Some(first));
         let found = mooring_ipam::candidates(self.pools, self.table, &claim, self.now);
         found.ok()?.first()
@@ -144,8 +163,8 @@ impl Look<'_> {
         }
     }
 
-    fn prefix(&self, lease: &Lease) -> Option<&Prefix> {
-        let same = |p: &&Prefix| p.instance == lease.instance && Some(p.cidr) == lease.subnet;
+    fn prefix(&self, anchor: &Candidate) -> Option<&Prefix> {
+        let same = |p: &&Prefix| p.instance == self.claim.instance && Some(p.cidr) == anchor.subnet;
         self.pools.prefixes.iter().find(same)
     }
 }

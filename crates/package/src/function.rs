@@ -4,10 +4,9 @@
 //! package without a minted id goes by its Kptfile's name.
 
 use mooring_api::{Code, Finding, ObjectRef, Span, Time, annotation};
-use mooring_blueprint::claim::{Wish, stamp_local};
+use mooring_blueprint::claim::{Given, Wish, stamp_local};
 use mooring_blueprint::{Bundle, Context, Object, pools};
 use mooring_book::Store;
-use mooring_ipam::Lease;
 use mooring_krm::{FieldPath, ListError, ResourceList, kptfile, origin, result};
 use serde_json::Value;
 
@@ -140,7 +139,7 @@ fn run(
         Step::Ipam | Step::Vlan => Some(store.begin(now)?),
         _ => None,
     };
-    let mut ask = |wish: &Wish| -> Result<Result<Lease, Finding>, mooring_book::Error> {
+    let mut ask = |wish: &Wish| -> Result<Result<Given, Finding>, mooring_book::Error> {
         let txn = txn
             .as_deref_mut()
             .expect("only the ipam and vlan steps ask");

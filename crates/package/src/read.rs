@@ -1,6 +1,7 @@
 //! Reading rendered packages back: to prove that no address is used twice ([`survey`](crate::survey)), and to
 //! rebuild a lost book.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use mooring_api::{Code, Finding, Time, annotation};
@@ -8,7 +9,7 @@ use mooring_blueprint::cluster::Cluster;
 use mooring_blueprint::port::Port;
 use mooring_blueprint::{Context, Object, claim, inject, port};
 use mooring_book::{Filter, Store};
-use mooring_ipam::{Lease, Pools, State};
+use mooring_ipam::{Lease, Pools, State, Thing};
 use mooring_krm::layout;
 
 use crate::Error;
@@ -120,6 +121,7 @@ pub fn rebuild(
             .push(package_report(unit, &decided, &package.root));
         all.leases.extend(said.leases);
         all.silent.extend(said.silent);
+        all.at_pod_start.extend(said.at_pod_start);
     }
     if report.has_errors() {
         return Ok(report);
@@ -173,12 +175,29 @@ fn said(unit: &Unit, id: &str, cluster: &Cluster, now: Time) -> (Vec<Port>, Said
     let mut said = Said::default();
     for wish in &wishes {
         if let Some(lease) = answered(wish) {
-            said.leases.push(lease);
+            said.leases.extend(in_pieces(&lease, wish.kept));
             continue;
         }
         let claim = &wish.claim;
         let silent = (claim.instance.clone(), claim.holder.clone());
         said.silent.push(silent);
     }
+    for port in &ports {
+        let holders = claim::at_pod_start(port, cluster, &ctx);
+        let instance = port.instance.iter().cycle().cloned();
+        said.at_pod_start.extend(instance.zip(holders));
+    }
     (ports, said)
+}
+
+/// A range with an address that is held on its own is several leases, and shown as one.
+fn in_pieces(lease: &Lease, kept: Option<IpAddr>) -> Vec<Lease> {
+    let Thing::Range(range) = lease.thing else {
+        return vec![lease.clone()];
+    };
+    let piece = |thing| Lease {
+        thing,
+        ..lease.clone()
+    };
+    claim::pieces(range, kept).into_iter().map(piece).collect()
 }

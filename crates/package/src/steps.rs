@@ -2,7 +2,7 @@
 //! and injection, ipam, vlan, attach and sweeping are interposed where they belong.
 
 use mooring_api::{Code, Finding, ObjectRef};
-use mooring_blueprint::claim::{self, Wish};
+use mooring_blueprint::claim::{self, Given, Wish};
 use mooring_blueprint::cluster::Cluster;
 use mooring_blueprint::port::{self, Port};
 use mooring_blueprint::{Bundle, Context, attach, inject, nad, sweep};
@@ -144,7 +144,7 @@ pub(crate) fn unknown(name: &str) -> Finding {
 }
 
 /// Asks the book for one wish; the inner error is for the person.
-pub(crate) type Ask<'a, E> = dyn FnMut(&Wish) -> Result<Result<Lease, Finding>, E> + 'a;
+pub(crate) type Ask<'a, E> = dyn FnMut(&Wish) -> Result<Result<Given, Finding>, E> + 'a;
 
 /// What a run over one package found out.
 #[derive(Debug, Default)]
@@ -210,6 +210,19 @@ fn open(
     (!findings.iter().any(Finding::is_error)).then_some((cluster, ports))
 }
 
+/// What the book is asked.
+fn wants(
+    bundle: &Bundle,
+    ports: &[Port],
+    cluster: &Cluster,
+    ctx: &Context<'_>,
+    findings: &mut Vec<Finding>,
+) -> Vec<Wish> {
+    let mut wishes = claim::wants(bundle, ports, cluster, ctx, findings);
+    wishes.retain(|wish| wish.is_for_the_book(ctx.pools));
+    wishes
+}
+
 /// A round up to its first question to the book.
 #[derive(Debug)]
 pub(crate) struct Begun {
@@ -232,7 +245,7 @@ pub(crate) fn begin(steps: &[Step], bundle: &mut Bundle, ctx: &Context<'_>) -> B
         for (nth, step) in steps.iter().enumerate() {
             if step.asks() {
                 at = nth;
-                wishes = claim::wants(bundle, ports, cluster, ctx, &mut findings);
+                wishes = wants(bundle, ports, cluster, ctx, &mut findings);
                 break;
             }
             findings.extend(step.run(bundle, ports, cluster, ctx));
@@ -268,12 +281,12 @@ fn finish<E>(
         if step.asks() {
             let wishes = asked
                 .take()
-                .unwrap_or_else(|| claim::wants(bundle, &ports, &cluster, ctx, findings));
+                .unwrap_or_else(|| wants(bundle, &ports, &cluster, ctx, findings));
             for wish in wishes {
                 match ask(&wish)? {
-                    Ok(lease) => {
-                        claim::answer(bundle, &wish, &lease);
-                        outcome.held.push(lease);
+                    Ok(given) => {
+                        claim::answer(bundle, &wish, &given);
+                        outcome.held.push(given.lease);
                     }
                     Err(finding) => findings.push(finding),
                 }

@@ -139,7 +139,7 @@ fn the_five_solutions_are_one_intent() {
                     .map(str::to_owned)
                     .or(chosen);
                 let lines = text.lines().filter(|l| !l.starts_with(choice));
-                texts.push(lines.map(|l| format!("{l}\n")).collect::<String>());
+                texts.push(lines.map(str::to_owned).collect::<Vec<_>>());
             }
         }
         (texts, chosen)

@@ -32,7 +32,8 @@ impl Tools {
         let find = |package: &str, places: &[&str]| {
             let root = component(package, what)?;
             let place = places.iter().map(|p| root.join(p)).find(|p| p.exists());
-            Some(place.unwrap_or_else(|| panic!("{} has none of {places:?}", root.display())))
+            assert!(place.is_some(), "{} has none of {places:?}", root.display());
+            place
         };
         Some(Self {
             plugins: find("containernetworking-plugins", &["usr/lib/cni"])?,
@@ -131,16 +132,19 @@ impl Lab {
             .1;
         let ips = self.asked(cluster);
         let config = self.config(cluster, &ips);
-        let mut args = format!("IgnoreUnknown=true;K8S_POD_NAME={word}");
+        let mut args = vec![
+            "IgnoreUnknown=true".to_owned(),
+            format!("K8S_POD_NAME={word}"),
+        ];
         if !ips.is_empty() {
-            args += &format!(";IP={}", ips.join(","));
+            args.push(format!("IP={}", ips.join(",")));
         }
         let variables = [
             ("CNI_COMMAND", verb.to_owned()),
             ("CNI_CONTAINERID", word.to_owned()),
             ("CNI_NETNS", pod.path()),
             ("CNI_IFNAME", "n2".to_owned()),
-            ("CNI_ARGS", args),
+            ("CNI_ARGS", args.join(";")),
             ("CNI_PATH", self.tools.plugins.display().to_string()),
         ];
         let plugin = self.tools.plugins.join(config["type"].as_str().unwrap());
@@ -188,11 +192,8 @@ impl Probe<'_> {
             self.arping,
             &["-D", "-c", "1", "-w", "1", "-I", "eth1", address],
         );
-        match said.code {
-            Some(0) => true,
-            Some(1) => false,
-            _ => panic!("arping: {said:?}"),
-        }
+        assert!(matches!(said.code, Some(0 | 1)), "arping: {said:?}");
+        said.code == Some(0)
     }
 
     /// The MACs that answer for an address.

@@ -5,6 +5,7 @@ use std::fs;
 
 use mooring_api::{AddrRange, Code};
 use mooring_book::{Filter, Store};
+use mooring_package::rebuild;
 
 use crate::fleet::{Place, object};
 
@@ -137,4 +138,55 @@ fn what_cannot_be_kept_is_named_for_every_interface() {
             "{message}"
         );
     }
+}
+
+/// What the book holds, and for whom.
+fn leases(place: &Place) -> Vec<(String, String)> {
+    let all = place.book().leases(&Filter::default()).unwrap();
+    all.iter()
+        .map(|l| (l.thing.to_string(), l.holder.to_string()))
+        .collect()
+}
+
+#[test]
+fn a_book_that_is_rebuilt_knows_the_address_inside_the_range() {
+    for flavour in ["host-local", "moor"] {
+        let place = with_a_hole();
+        turn(&place, flavour);
+        let before = leases(&place);
+        let sources = ["a", "b", "c"].map(|p| place.path(p));
+        let now = place.request("a").now;
+        // Over the book as it is there is nothing to do and nothing to say.
+        let report = rebuild(&place.book(), &sources, now, true).unwrap();
+        assert!(
+            report.findings.is_empty(),
+            "{flavour}: {:?}",
+            report.findings
+        );
+        assert!(!report.book_changed, "{flavour}");
+        if flavour == "moor" {
+            continue;
+        }
+        fs::remove_file(place.path("book.redb")).unwrap();
+        let report = rebuild(&place.book(), &sources, now, false).unwrap();
+        assert!(report.findings.is_empty(), "{:?}", report.findings);
+        assert_eq!(leases(&place), before);
+    }
+}
+
+#[test]
+fn a_lost_book_without_rebuild_still_knows_the_address_inside_the_range() {
+    let place = with_a_hole();
+    turn(&place, "host-local");
+    let before = leases(&place);
+    fs::remove_file(place.path("book.redb")).unwrap();
+    for package in ["c", "a"] {
+        place.render(package, |_| {});
+    }
+    assert_eq!(leases(&place), before);
+    turn(&place, "static");
+    assert_eq!(
+        place.addresses("c"),
+        [("n1".to_owned(), "10.1.2.24/24".to_owned())]
+    );
 }
