@@ -245,7 +245,13 @@ impl Survey {
     pub fn verify(&self) -> Verified {
         let fleet = self.fleet();
         let report = mooring_verify::verify_fleet(&fleet);
-        let places = self.places();
+        // Looking every object up is for findings, which a good fleet has none of.
+        let is_quiet = report.found.is_empty() && report.unjudged.is_empty();
+        let places = if is_quiet {
+            BTreeMap::new()
+        } else {
+            self.places()
+        };
         let mut clusters = self.clusters();
         let mut findings = self.findings.clone();
         for found in report.found {
@@ -387,8 +393,11 @@ impl Survey {
         let mut out = Vec::new();
         for entry in self.entries() {
             let group = &self.groups[self.sheets[entry.sheet].group];
+            if group.is_package || group.cluster.is_empty() {
+                continue;
+            }
             let object = reference(self.value(entry));
-            if group.is_package || group.cluster.is_empty() || object.name.is_empty() {
+            if object.name.is_empty() {
                 continue;
             }
             let Some(first) = seen.insert((&group.cluster, object.clone()), entry) else {

@@ -179,7 +179,8 @@ fn decide(facts: &Facts) -> (Solution, &'static str, Vec<String>) {
         );
         "whereabouts"
     } else {
-        because.push("all its pods are on one node, so that node's own record is enough".to_owned());
+        because
+            .push("all its pods are on one node, so that node's own record is enough".to_owned());
         "host-local"
     };
     let solution = if clusters > 1 && facts.shared_subnet.is_none() {

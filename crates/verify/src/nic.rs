@@ -130,9 +130,8 @@ fn served<'c>(
     } else {
         format!("they serve {}", there.join(", "))
     };
-    let message = format!(
-        "no NIC of cluster {name} serves {resource}; {there}: the pod stays Pending"
-    );
+    let message =
+        format!("no NIC of cluster {name} serves {resource}; {there}: the pod stays Pending");
     let help = format!(
         "name a resource that is served, or write resourceName: {resource} at its NIC in spec.networkInterfaces of {}",
         cluster.object

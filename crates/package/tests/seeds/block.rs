@@ -22,7 +22,10 @@ pub(crate) struct Block {
 
 impl Block {
     /// What stands in it.
-    #[allow(dead_code, reason = "the rules of verify read seeds with this file too, JSON included")]
+    #[allow(
+        dead_code,
+        reason = "the rules of verify read seeds with this file too, JSON included"
+    )]
     pub(crate) fn text(&self) -> &str {
         &self.text
     }

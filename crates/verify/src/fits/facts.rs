@@ -83,22 +83,21 @@ pub fn facts(fleet: &Fleet<'_>) -> Vec<Facts> {
         network.nad(nad);
         for (pod, _) in &nad.users {
             let pod = &world.pods[*pod];
-            network.workload(pod.object, pod.origin, upf::is_upf(pod), is_pinned(&world, pod));
+            network.workload(
+                pod.object,
+                pod.origin,
+                upf::is_upf(pod),
+                is_pinned(&world, pod),
+            );
         }
     }
     let mut packages: BTreeMap<(&str, &str), Vec<&Input<'_>>> = BTreeMap::new();
     for input in world.inputs.iter().filter(|i| !is_local_config(i.value)) {
-        let place = (
-            input.origin.cluster.as_str(),
-            input.origin.package.as_str(),
-        );
+        let place = (input.origin.cluster.as_str(), input.origin.package.as_str());
         packages.entry(place).or_default().push(input);
     }
     for input in world.inputs.iter().filter(|i| asks(i)) {
-        let place = (
-            input.origin.cluster.as_str(),
-            input.origin.package.as_str(),
-        );
+        let place = (input.origin.cluster.as_str(), input.origin.package.as_str());
         let beside = packages.get(&place).map_or(&[][..], Vec::as_slice);
         ask(&world, input, beside, &mut found);
     }

@@ -38,7 +38,8 @@ fn nad(name: &str, config: &str) -> Value {
 }
 
 fn fixed_nad(name: &str, address: &str) -> Value {
-    let config = json!({"type": "macvlan", "ipam": {"type": "static", "addresses": [{"address": address}]}});
+    let config =
+        json!({"type": "macvlan", "ipam": {"type": "static", "addresses": [{"address": address}]}});
     nad(name, &config.to_string())
 }
 

@@ -31,53 +31,117 @@ const RULES: &[(&str, &str, Code)] = &[
         "address-twice-inside",
         Code::DuplicateAddress,
     ),
-    ("… and a reservation", "address-reserved", Code::DuplicateAddress),
-    ("… in one pod, by attaching a NAD twice", "nad-attached-twice", Code::DuplicateAddress),
+    (
+        "… and a reservation",
+        "address-reserved",
+        Code::DuplicateAddress,
+    ),
+    (
+        "… in one pod, by attaching a NAD twice",
+        "nad-attached-twice",
+        Code::DuplicateAddress,
+    ),
     (
         "overlapping host-local or whereabouts ranges of two clusters",
         "ranges-overlap",
         Code::OverlappingRanges,
     ),
-    ("… of two NADs on one link of a cluster", "ranges-overlap-inside", Code::OverlappingRanges),
-    ("a static address inside a range", "address-in-range", Code::OverlappingRanges),
+    (
+        "… of two NADs on one link of a cluster",
+        "ranges-overlap-inside",
+        Code::OverlappingRanges,
+    ),
+    (
+        "a static address inside a range",
+        "address-in-range",
+        Code::OverlappingRanges,
+    ),
     (
         "one host-local NAD used by several pods that are not pinned to one node",
         "host-local-shared",
         Code::HostLocalNotPinned,
     ),
-    ("… or by a pod that can change node", "host-local-moves", Code::HostLocalNotPinned),
-    ("an address outside its subnet", "address-outside-subnet", Code::AddressOutsideSubnet),
-    ("… or a router that is", "router-outside-subnet", Code::AddressOutsideSubnet),
+    (
+        "… or by a pod that can change node",
+        "host-local-moves",
+        Code::HostLocalNotPinned,
+    ),
+    (
+        "an address outside its subnet",
+        "address-outside-subnet",
+        Code::AddressOutsideSubnet,
+    ),
+    (
+        "… or a router that is",
+        "router-outside-subnet",
+        Code::AddressOutsideSubnet,
+    ),
     (
         "the gateway, network or broadcast address handed out",
         "address-not-usable",
         Code::AddressNotUsable,
     ),
-    ("no route to a sibling subnet", "route-to-sibling", Code::MissingRoute),
+    (
+        "no route to a sibling subnet",
+        "route-to-sibling",
+        Code::MissingRoute,
+    ),
     (
         "overlap with a pod or service CIDR, from kubeadm or the WorkloadCluster",
         "cluster-network",
         Code::ClusterNetworkOverlap,
     ),
-    ("… or from Cluster API", "cluster-api", Code::ClusterNetworkOverlap),
-    ("… and a missing source is said", "cluster-networks-unknown", Code::ClusterNetworksUnknown),
-    ("a Service address on a fabric interface", "cluster-address", Code::ClusterAddressOnFabric),
-    ("… a pod or Ingress address", "pod-address", Code::ClusterAddressOnFabric),
-    ("… an overlay address", "overlay", Code::ClusterAddressOnFabric),
+    (
+        "… or from Cluster API",
+        "cluster-api",
+        Code::ClusterNetworkOverlap,
+    ),
+    (
+        "… and a missing source is said",
+        "cluster-networks-unknown",
+        Code::ClusterNetworksUnknown,
+    ),
+    (
+        "a Service address on a fabric interface",
+        "cluster-address",
+        Code::ClusterAddressOnFabric,
+    ),
+    (
+        "… a pod or Ingress address",
+        "pod-address",
+        Code::ClusterAddressOnFabric,
+    ),
+    (
+        "… an overlay address",
+        "overlay",
+        Code::ClusterAddressOnFabric,
+    ),
     (
         "`ipam: static` that no workload gives an address",
         "static-without-address",
         Code::StaticWithoutAddress,
     ),
     ("both carriers at once", "two-carriers", Code::TwoCarriers),
-    ("a UPF on dynamic IPAM, a gNB or simulator not", "upf-dynamic", Code::DynamicUpfAddress),
+    (
+        "a UPF on dynamic IPAM, a gNB or simulator not",
+        "upf-dynamic",
+        Code::DynamicUpfAddress,
+    ),
     (
         "a NAD used as primary interface, `default-route: [\"true\"]`",
         "primary-interface",
         Code::NadAsPrimary,
     ),
-    ("a networks annotation on a hostNetwork pod", "host-network", Code::NetworksOnHostNetwork),
-    ("a NAD referenced but missing, other namespaces included", "nad-missing", Code::NadMissing),
+    (
+        "a networks annotation on a hostNetwork pod",
+        "host-network",
+        Code::NetworksOnHostNetwork,
+    ),
+    (
+        "a NAD referenced but missing, other namespaces included",
+        "nad-missing",
+        Code::NadMissing,
+    ),
     (
         "NAD JSON that a CNI plugin would refuse, a `#` comment included",
         "nad-json",
@@ -99,9 +163,17 @@ const RULES: &[(&str, &str, Code)] = &[
         Code::SharedStaticAddress,
     ),
     ("… a surging Deployment", "surge", Code::SurgingStrategy),
-    ("the CNI missing on the cluster", "cni-missing", Code::UnsupportedCni),
+    (
+        "the CNI missing on the cluster",
+        "cni-missing",
+        Code::UnsupportedCni,
+    ),
     ("the NIC missing", "nic-missing", Code::NoFittingNic),
-    ("… or nobody serves the device plugin's resource", "sriov-resource", Code::NoFittingNic),
+    (
+        "… or nobody serves the device plugin's resource",
+        "sriov-resource",
+        Code::NoFittingNic,
+    ),
     ("the VLAN missing", "vlan-missing", Code::VlanMissing),
     ("two networks on one VLAN", "vlan-shared", Code::SharedVlan),
     ("MTU larger than the NIC's", "mtu", Code::MtuTooLarge),
@@ -168,6 +240,10 @@ fn every_rule_admits_and_refuses() {
 
 /// `docs/reference/rules.md` is this table; `MOOR_UPDATE=1` writes it.
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a page of the docs is no package file"
+)]
 fn the_page_of_rules_is_the_table() {
     let mut page = String::from(
         "<!-- Written by `MOOR_UPDATE=1 cargo test -p mooring-verify`; do not edit. -->\n\n# What moor verify finds\n\n\

@@ -101,7 +101,9 @@ fn every_manifest_of_the_seed_gives_exactly_its_findings() {
             .filter(|code| *code != "none")
             .collect();
         if said != wanted {
-            wrong.push(format!("row {number}: {what}gives {said:?}, not {wanted:?}"));
+            wrong.push(format!(
+                "row {number}: {what}gives {said:?}, not {wanted:?}"
+            ));
         }
         judged += 1;
     }
