@@ -17,6 +17,8 @@ mod fleet;
 mod measure;
 #[cfg(feature = "bench")]
 mod render;
+#[cfg(feature = "bench")]
+mod verify;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -26,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::shell::{cargo, output, root};
 
-const BENCHES: &[&str] = &["ipam", "book", "render"];
+const BENCHES: &[&str] = &["ipam", "book", "render", "verify"];
 
 /// Runs one bench in this process.
 #[cfg(feature = "bench")]
@@ -35,6 +37,7 @@ fn measure(name: &str) -> Result<Report> {
         "ipam" => addresses::ipam(),
         "book" => addresses::book(),
         "render" => render::render(),
+        "verify" => verify::verify(),
         _ => bail!("no bench is called {name}"),
     }
 }

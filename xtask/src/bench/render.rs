@@ -297,6 +297,6 @@ fn cpu_of_process() -> Result<Duration> {
 }
 
 /// Peak memory is counted anew from here.
-fn forget_peak() -> Result<()> {
+pub(super) fn forget_peak() -> Result<()> {
     fs::write("/proc/self/clear_refs", "5").context("cannot write /proc/self/clear_refs")
 }
