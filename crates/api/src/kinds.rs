@@ -13,12 +13,16 @@
 
 mod check;
 mod condition;
+#[cfg(feature = "porch")]
+mod expression;
 #[cfg(feature = "kpt")]
 pub mod kpt;
 #[cfg(feature = "multus")]
 pub mod multus;
 #[cfg(feature = "nephio")]
 pub mod nephio;
+#[cfg(feature = "porch")]
+pub mod porch;
 mod reference;
 mod registry;
 mod schema;
@@ -27,5 +31,7 @@ mod text;
 
 pub use check::{check, check_update, read};
 pub use condition::StatusCondition;
+#[cfg(feature = "porch")]
+pub use expression::{TextExpression, Variables};
 pub use reference::Reference;
 pub use registry::{Kind, all, find};

@@ -96,6 +96,20 @@ codes! {
     /// Nodes are needed for ranges per node.
     MissingNodes,
 
+    // Fleets.
+    /// The blueprint of a variant is not there.
+    BlueprintMissing,
+    /// Two variants make the same package, or a package that is not theirs stands there.
+    DownstreamTaken,
+    /// A CEL expression is wrong, or gives something that cannot be used.
+    InvalidExpression,
+    /// A variant names a repository that is not there.
+    UnknownRepository,
+    /// A target selects nothing.
+    NothingSelected,
+    /// Two injection points have the same kind and name.
+    DuplicateInjectionPoint,
+
     // Networks and addresses.
     /// The network instance does not exist.
     UnknownNetworkInstance,

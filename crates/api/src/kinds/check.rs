@@ -23,7 +23,13 @@ use super::registry::find;
 use crate::{Code, Finding, ObjectRef};
 
 /// Kinds that we carry along and decide nothing from.
-const CARRIED: [&str; 4] = ["Capacity", "DataNetwork", "Dependency", "Network"];
+const CARRIED: [&str; 5] = [
+    "Capacity",
+    "DataNetwork",
+    "Dependency",
+    "Network",
+    "Repository",
+];
 
 /// What is wrong with an object. An object of a kind that we do not know gives no findings.
 pub fn check(object: &Value) -> Vec<Finding> {

@@ -21,7 +21,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    #[cfg(any(feature = "nephio", feature = "multus"))]
+    #[cfg(any(feature = "nephio", feature = "multus", feature = "porch"))]
     fn of<T>() -> Self
     where
         T: kube::CustomResourceExt,
@@ -119,6 +119,12 @@ pub fn all() -> &'static [Kind] {
             Kind::of::<super::nephio::req::Dependency>(),
             #[cfg(feature = "nephio")]
             Kind::of::<super::nephio::req::Capacity>(),
+            #[cfg(feature = "porch")]
+            Kind::of::<super::porch::PackageVariant>(),
+            #[cfg(feature = "porch")]
+            Kind::of::<super::porch::PackageVariantSet>(),
+            #[cfg(feature = "porch")]
+            Kind::of::<super::porch::Repository>(),
             #[cfg(feature = "multus")]
             Kind::of::<super::multus::NetworkAttachmentDefinition>(),
         ]

@@ -76,7 +76,7 @@ fn no_field_of_a_published_crd_is_missing_from_ours() {
         }
     }
     // Ours alone: IPAllocation and the infra NetworkInstance, which nobody publishes today.
-    assert_eq!(compared.len(), 12, "{compared:#?}");
+    assert_eq!(compared.len(), 14, "{compared:#?}");
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
@@ -85,7 +85,7 @@ fn reads(object: &Value) -> Result<(), String> {
     use mooring_api::kinds::{
         multus,
         nephio::{infra, ipam, req, vlan},
-        read,
+        porch, read,
     };
     let text = |k: &str| object.get(k).and_then(Value::as_str).unwrap_or_default();
     let outcome = match (text("apiVersion"), text("kind")) {
@@ -107,6 +107,9 @@ fn reads(object: &Value) -> Result<(), String> {
         (_, "NetworkAttachmentDefinition") => {
             read::<multus::NetworkAttachmentDefinition>(object).err()
         }
+        (_, "PackageVariant") => read::<porch::PackageVariant>(object).err(),
+        (_, "PackageVariantSet") => read::<porch::PackageVariantSet>(object).err(),
+        (_, "Repository") => read::<porch::Repository>(object).err(),
         other => panic!("no struct for {other:?}"),
     };
     outcome.map_or(Ok(()), |e| Err(e.to_string()))

@@ -275,3 +275,123 @@ fn values_of_every_type_in_every_place_are_survived() {
     }
     assert!(tried > 3000, "only {tried}");
 }
+
+fn variant(spec: &str) -> serde_json::Value {
+    yaml(&format!(
+        "{{apiVersion: config.porch.kpt.dev/v1alpha1, kind: PackageVariant, metadata: {{name: upf}}, spec: {spec}}}"
+    ))
+}
+
+fn variant_set(spec: &str) -> serde_json::Value {
+    yaml(&format!(
+        "{{apiVersion: config.porch.kpt.dev/v1alpha2, kind: PackageVariantSet, metadata: {{name: upf}}, spec: {spec}}}"
+    ))
+}
+
+#[test]
+fn a_variant_names_what_it_comes_from_and_where_it_goes() {
+    let up = "upstream: {repo: bp, package: upf}";
+    let down = "downstream: {repo: edge01, package: upf}";
+    assert_eq!(check(&variant(&format!("{{{up}, {down}}}"))), []);
+    let cases = [
+        (format!("{{{down}}}"), "spec.upstream"),
+        (format!("{{{up}}}"), "spec.downstream"),
+        (
+            format!("{{upstream: {{repo: bp}}, {down}}}"),
+            "spec.upstream.package",
+        ),
+        (
+            format!("{{upstream: {{package: upf}}, {down}}}"),
+            "spec.upstream.repo",
+        ),
+        (
+            format!("{{upstream: {{repo: '', package: upf}}, {down}}}"),
+            "spec.upstream.repo",
+        ),
+        (
+            format!("{{upstream: {{repo: bp, package: upf, revision: v1}}, {down}}}"),
+            "spec.upstream.revision",
+        ),
+        (
+            format!("{{{up}, downstream: {{repo: edge01}}}}"),
+            "spec.downstream.package",
+        ),
+        (
+            format!("{{{up}, downstream: {{package: upf}}}}"),
+            "spec.downstream.repo",
+        ),
+        (
+            format!("{{{up}, {down}, adoptionPolicy: adoptAll}}"),
+            "spec.adoptionPolicy",
+        ),
+        (
+            format!("{{{up}, {down}, deletionPolicy: keep}}"),
+            "spec.deletionPolicy",
+        ),
+        (
+            format!("{{{up}, {down}, injectors: [{{kind: WorkloadCluster}}]}}"),
+            "spec.injectors[0].name",
+        ),
+        (
+            format!("{{{up}, {down}, injectors: [{{name: ''}}]}}"),
+            "spec.injectors[0].name",
+        ),
+    ];
+    for (spec, field) in cases {
+        let found = only(check(&variant(&spec)));
+        assert_eq!(found.field.as_deref(), Some(field), "{spec}");
+        assert_eq!(found.code, Code::InvalidField, "{spec}");
+    }
+}
+
+#[test]
+fn a_set_of_variants_is_told_which_target_and_which_field() {
+    let up = "upstream: {repo: bp, package: upf}";
+    let target =
+        |target: &str| format!("{{{up}, targets: [{{repositories: [{{name: a}}]}}, {target}]}}");
+    assert_eq!(
+        check(&variant_set(&target(
+            "{repositorySelector: {matchLabels: {site: a}}}"
+        ))),
+        []
+    );
+    let cases = [
+        (
+            "{targets: [{repositorySelector: {}}]}".to_owned(),
+            "spec.upstream",
+        ),
+        (format!("{{{up}}}"), "spec.targets"),
+        (
+            target("{repositories: [{packageNames: [a]}]}"),
+            "spec.targets[1].repositories[0].name",
+        ),
+        (
+            target("{repositories: [{name: ''}]}"),
+            "spec.targets[1].repositories[0].name",
+        ),
+        (
+            target("{repositories: [{name: a, packageNames: [a, '']}]}"),
+            "spec.targets[1].repositories[0].packageNames[1]",
+        ),
+        (
+            target("{objectSelector: {kind: WorkloadCluster}}"),
+            "spec.targets[1].objectSelector.apiVersion",
+        ),
+        (
+            target("{objectSelector: {apiVersion: v1, kind: ''}}"),
+            "spec.targets[1].objectSelector.kind",
+        ),
+        (
+            target("{repositorySelector: {}, template: {adoptionPolicy: all}}"),
+            "spec.targets[1].template.adoptionPolicy",
+        ),
+        (
+            target("{repositorySelector: {}, template: {deletionPolicy: all}}"),
+            "spec.targets[1].template.deletionPolicy",
+        ),
+    ];
+    for (spec, field) in cases {
+        let found = only(check(&variant_set(&spec)));
+        assert_eq!(found.field.as_deref(), Some(field), "{spec}");
+    }
+}

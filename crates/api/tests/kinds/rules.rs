@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use kube::core::cel::{CompilationError, Validator, compile_schema};
-use mooring_api::kinds::{Kind, all, check, check_update, find};
+use mooring_api::kinds::{Kind, all, check, check_update};
 use serde_json::{Value, json};
 
 use crate::yaml;
@@ -62,6 +62,8 @@ const NETWORK: &str = "infra.nephio.org/Network";
 const MEMBERS: &str = "infra.nephio.org/NetworkInstance";
 const INTERFACE: &str = "req.nephio.org/Interface";
 const DATA: &str = "req.nephio.org/DataNetwork";
+const VARIANT: &str = "config.porch.kpt.dev/PackageVariant";
+const SET: &str = "config.porch.kpt.dev/PackageVariantSet";
 
 /// The part of an object beside metadata: `spec` unless it begins with `status`.
 const ROWS: &[Row] = &[
@@ -323,11 +325,121 @@ const ROWS: &[Row] = &[
         "{pools: [{name: a}, {name: b}, {}]}",
         "{pools: [{name: a}, {name: a}]}",
     ),
+    // PackageVariant and PackageVariantSet.
+    row(
+        VARIANT,
+        "sets name or package-path",
+        "{upstream: {repo: blueprints, package: upf}, downstream: {repo: edge01, package: upf}, packageContext: {data: {region: east}}}",
+        "{upstream: {repo: blueprints, package: upf}, downstream: {repo: edge01, package: upf}, packageContext: {data: {package-path: a}}}",
+    ),
+    row(
+        VARIANT,
+        "removes name or package-path",
+        "{upstream: {repo: blueprints, package: upf}, downstream: {repo: edge01, package: upf}, packageContext: {removeKeys: [region]}}",
+        "{upstream: {repo: blueprints, package: upf}, downstream: {repo: edge01, package: upf}, packageContext: {removeKeys: [region, name]}}",
+    ),
+    row(
+        VARIANT,
+        "is missing; a variant's function is an image",
+        "{upstream: {repo: blueprints, package: upf}, downstream: {repo: edge01, package: upf}, pipeline: {mutators: [{image: set-labels}]}}",
+        "{upstream: {repo: blueprints, package: upf}, downstream: {repo: edge01, package: upf}, pipeline: {mutators: [{exec: set-labels}]}}",
+    ),
+    row(
+        VARIANT,
+        "has a dot",
+        "{upstream: {repo: blueprints, package: upf}, downstream: {repo: edge01, package: upf}, pipeline: {validators: [{image: a, name: check}]}}",
+        "{upstream: {repo: blueprints, package: upf}, downstream: {repo: edge01, package: upf}, pipeline: {validators: [{image: a, name: check.this}]}}",
+    ),
+    row(
+        SET,
+        "is empty; name at least one target",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: []}",
+    ),
+    row(
+        SET,
+        "must have one of repositories",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositorySelector: {}}, {objectSelector: {apiVersion: v1, kind: ConfigMap}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{template: {}}]}",
+    ),
+    row(
+        SET,
+        "must have one of repositories",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: a}], repositorySelector: {}}]}",
+    ),
+    row(
+        SET,
+        "is empty; name a repository",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: []}]}",
+    ),
+    row(
+        SET,
+        "stands beside repo",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {downstream: {repoExpr: target.repo, package: a}}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {downstream: {repo: a, repoExpr: target.repo}}}]}",
+    ),
+    row(
+        SET,
+        "stands beside package",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {downstream: {packageExpr: target.package, repo: a}}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {downstream: {package: a, packageExpr: target.package}}}]}",
+    ),
+    row(
+        SET,
+        "must have one of key and keyExpr",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {labelExprs: [{key: a, valueExpr: target.repo}]}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {labelExprs: [{key: a, keyExpr: target.repo, value: b}]}}]}",
+    ),
+    row(
+        SET,
+        "must have one of key and keyExpr",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {annotationExprs: [{keyExpr: target.repo, value: b}]}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {annotationExprs: [{value: b}]}}]}",
+    ),
+    row(
+        SET,
+        "must have one of value and valueExpr",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {packageContext: {dataExprs: [{key: a, value: b}]}}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {packageContext: {dataExprs: [{key: a, value: b, valueExpr: target.repo}]}}}]}",
+    ),
+    row(
+        SET,
+        "must have one of value and valueExpr",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {pipeline: {mutators: [{image: a, configMapExprs: [{key: a, value: b}]}]}}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {pipeline: {mutators: [{image: a, configMapExprs: [{key: a}]}]}}}]}",
+    ),
+    row(
+        SET,
+        "must have one of name and nameExpr",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {injectors: [{nameExpr: target.repo}, {name: a}]}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {injectors: [{name: a, nameExpr: target.repo}]}}]}",
+    ),
+    row(
+        SET,
+        "must have one of name and nameExpr",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {injectors: [{group: g, name: a}]}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {injectors: [{group: g}]}}]}",
+    ),
+    row(
+        SET,
+        "is missing; a variant's function is an image",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {pipeline: {validators: [{image: a}]}}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {pipeline: {validators: [{image: ''}]}}}]}",
+    ),
+    row(
+        SET,
+        "has a dot",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {pipeline: {mutators: [{image: a, name: b}]}}}]}",
+        "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {pipeline: {mutators: [{image: a, name: b.c}]}}}]}",
+    ),
 ];
 
 fn kind_of(name: &str) -> &'static Kind {
     let (group, kind) = name.split_once('/').unwrap();
-    find(&format!("{group}/v1alpha1"), kind).unwrap()
+    let is_it = |k: &&Kind| k.group() == group && k.kind() == kind;
+    all().iter().find(is_it).unwrap()
 }
 
 fn object(kind: &Kind, part: &str) -> Value {

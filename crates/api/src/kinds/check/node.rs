@@ -111,7 +111,11 @@ impl Node {
             kind,
             description: text("description").unwrap_or_default().to_owned(),
             nullable: flag("nullable"),
-            others: child("additionalProperties"),
+            // A rule of a map may read any key.
+            others: child("additionalProperties").map(|mut other| {
+                other.ruled = !rules.is_empty();
+                other
+            }),
             items: child("items"),
             required: list("required"),
             choices: list("enum"),
@@ -158,6 +162,7 @@ impl Node {
 
 /// Whether a rule may read that field of `self`: it is named, or `self` is used as a whole.
 fn reads(rule: &str, field: &str) -> bool {
+    let field = super::rules::escaped(field).unwrap_or(field);
     let mut uses = rule.match_indices("elf").map(|(at, _)| &rule[at + 3..]);
     uses.any(|rest| !rest.starts_with('.') || rest[1..].starts_with(field))
 }

@@ -58,7 +58,12 @@ fn subject(node: &Node, value: &Value) -> Cel {
 }
 
 fn entries(node: &Node, map: &Fields, wanted: impl Fn(&Node) -> bool) -> Cel {
-    let key = |name: &String| Key::String(Arc::new(name.clone()));
+    // Keys of a map are only looked up, never written as a name.
+    let is_field = |name: &str| node.fields.contains_key(name);
+    let key = |name: &String| {
+        let escaped = is_field(name).then(|| escaped(name)).flatten();
+        Key::String(Arc::new(escaped.map_or_else(|| name.clone(), str::to_owned)))
+    };
     let mut converted = HashMap::new();
     for (name, value) in map.iter().filter(|(_, v)| !v.is_null()) {
         let child = node.fields.get(name).or(node.others.as_deref());
@@ -76,6 +81,11 @@ fn entries(node: &Node, map: &Fields, wanted: impl Fn(&Node) -> bool) -> Cel {
     }
     let map = Arc::new(converted);
     Cel::Map(Map { map })
+}
+
+/// How a rule names a field whose name CEL keeps for itself, of those that our kinds have.
+pub(super) fn escaped(name: &str) -> Option<&'static str> {
+    (name == "package").then_some("__package__")
 }
 
 fn convert(node: &Node, value: &Value) -> Cel {
