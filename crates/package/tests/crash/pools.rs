@@ -1,7 +1,7 @@
 //! Every change of a pool, with the real book and the real writer on one clock: the power goes at every operation of
 //! either. Afterwards the files and the book are the old ones or the new ones, and the same change ends as it would have.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,8 +90,8 @@ fn old_book(clock: &Arc<Recorder>) -> Vec<u8> {
             cluster: "edge".into(),
             name: package.into(),
             path: format!("/w/{package}"),
-            workloads: Default::default(),
-            vlans: Default::default(),
+            workloads: BTreeMap::default(),
+            vlans: BTreeSet::default(),
             at: NOW,
         })
         .unwrap();
