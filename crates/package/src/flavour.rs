@@ -242,7 +242,7 @@ pub(crate) fn lost(lease: &Lease, outcome: &Outcome, stayed: &[Lease]) -> Option
             .help(if matches!(gone, Thing::Addr(_)) && !names.is_empty() {
                 "Choose a smaller mooring.dev/range-size to keep it, or tell its peers before you deploy."
             } else {
-                "Tell its peers before you deploy, or go back to the flavour that it had."
+                "Tell its peers before you deploy, or go back to the flavour and range that it had."
             }),
     )
 }
