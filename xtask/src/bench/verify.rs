@@ -146,8 +146,9 @@ impl Fleet {
             let begin = Instant::now();
             let survey = Survey::read(&[Source::path(&self.dir)], Some(&self.mgmt));
             let read = begin.elapsed();
+            let begin = Instant::now();
             let verified = survey.verify();
-            let judge = begin.elapsed() - read;
+            let judge = begin.elapsed();
             ensure!(verified.packages == self.packages, "a package is missing");
             ensure!(
                 verified.clusters == self.packages.div_ceil(PER_CLUSTER),

@@ -20,7 +20,7 @@ use mooring_api::{Code, Finding};
 use crate::disk::{MAX_FILE, Tree};
 
 /// How long `git` may take for one question.
-const WAIT: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_mins(1);
 /// All files together.
 const MAX_TOTAL: u64 = 512 * 1024 * 1024;
 /// Names in one tree.

@@ -2,7 +2,7 @@
 //!
 //! The rules read values and no text, so it is taken out here and judged as an object beside the others.
 
-use mooring_krm::File;
+use mooring_krm::{Document, File};
 use serde_json::Value;
 
 /// The ClusterConfiguration inside the ConfigMap `kubeadm-config`.
@@ -12,7 +12,7 @@ pub(super) fn configuration(value: &Value) -> Option<Value> {
         return None;
     }
     let file = File::parse(text("/data/ClusterConfiguration")?.as_bytes()).ok()?;
-    let mut values = file.documents().iter().map(|document| document.value());
+    let mut values = file.documents().iter().map(Document::value);
     let found = values.find(|value| value["kind"] == "ClusterConfiguration")?;
     Some(found.clone())
 }

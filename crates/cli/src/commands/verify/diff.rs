@@ -139,7 +139,8 @@ mod tests {
 
     #[test]
     fn changes_far_apart_are_hunks_of_their_own() {
-        let before: String = (0..30).map(|n| format!("{n}\n")).collect();
+        let lines: Vec<String> = (0..30).map(|n| n.to_string()).collect();
+        let before = lines.join("\n") + "\n";
         let after = before
             .replace("\n3\n", "\n")
             .replace("\n25\n", "\n25\nnew\n");
