@@ -17,6 +17,10 @@ mod daytwo;
 mod demo;
 #[path = "moor/examples.rs"]
 mod examples;
+#[path = "moor/explain.rs"]
+mod explain;
+#[path = "moor/fix.rs"]
+mod fix;
 #[path = "moor/function.rs"]
 mod function;
 #[path = "moor/guides.rs"]
@@ -35,6 +39,8 @@ mod processes;
 mod render;
 #[path = "moor/reserve.rs"]
 mod reserve;
+#[path = "moor/revision.rs"]
+mod revision;
 #[path = "moor/trace.rs"]
 mod trace;
 #[path = "moor/verify.rs"]
