@@ -63,6 +63,8 @@ impl Restoration {
     pub fn prepare(book: &Path, from: &Path, options: &Options) -> Result<Self, Error> {
         let bytes = whole(from, options)?.ok_or_else(|| absent(from))?;
         let (bytes, after) = opened(from, bytes)?;
+        // A link to the book stays a link to it.
+        let book = &fs::canonicalize(book).unwrap_or_else(|_| book.to_owned());
         let current = whole(book, options)?;
         let seen = current.as_deref().map(fingerprint);
         let before = current.map(|bytes| opened(book, bytes)).transpose();

@@ -11,14 +11,16 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 /// What it takes to put a file in place.
 pub trait Disk {
     /// Whether something stands there.
     fn exists(&self, path: &Path) -> io::Result<bool>;
-    /// A new file with these bytes, for this user only; one that is there already is an error.
-    fn create(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+    /// A new file with these bytes; one that is there already is an error. Who may use it, and whose it is, is as for
+    /// `like` where that is there.
+    fn create(&self, path: &Path, bytes: &[u8], like: &Path) -> io::Result<()>;
     /// Makes a file's bytes durable.
     fn sync(&self, path: &Path) -> io::Result<()>;
     /// A second name for a file; one that is there already is an error.
@@ -40,12 +42,14 @@ impl Disk for RealDisk {
         path.try_exists()
     }
 
-    fn create(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(path)?.write_all(bytes)
+    fn create(&self, path: &Path, bytes: &[u8], like: &Path) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        if let Ok(known) = fs::metadata(like) {
+            // Giving a file away needs a right that few have; they do not lose the book without it.
+            let _ = fchown(&file, Some(known.uid()), Some(known.gid()));
+            file.set_permissions(known.permissions())?;
+        }
+        file.write_all(bytes)
     }
 
     fn sync(&self, path: &Path) -> io::Result<()> {
@@ -107,7 +111,9 @@ fn write(
     previous: Previous<'_>,
 ) -> io::Result<()> {
     let dir = directory(target);
-    disk.create(fresh, bytes)?;
+    // A crash may have left one, and process ids come again: in a container often.
+    disk.remove(fresh)?;
+    disk.create(fresh, bytes, target)?;
     disk.sync(fresh)?;
     match previous {
         Previous::Stays => match disk.link(fresh, target) {
@@ -118,6 +124,7 @@ fn write(
         },
         Previous::Becomes(kept) if disk.exists(target)? => {
             let second = beside(kept, "old");
+            disk.remove(&second)?;
             disk.link(target, &second)?;
             disk.rename(&second, kept)?;
             // Where both were names of one file already, a rename leaves both.
