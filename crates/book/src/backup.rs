@@ -64,7 +64,9 @@ impl Restoration {
         let bytes = whole(from, options)?.ok_or_else(|| absent(from))?;
         let (bytes, after) = opened(from, bytes)?;
         // A link to the book stays a link to it.
-        let book = &fs::canonicalize(book).unwrap_or_else(|_| book.to_owned());
+        let linked = fs::symlink_metadata(book).is_ok_and(|known| known.is_symlink());
+        let real = linked.then(|| fs::canonicalize(book).ok()).flatten();
+        let book = &real.unwrap_or_else(|| book.to_owned());
         let current = whole(book, options)?;
         let seen = current.as_deref().map(fingerprint);
         let before = current.map(|bytes| opened(book, bytes)).transpose();
