@@ -7,7 +7,7 @@ use mooring_api::{Code, Finding};
 use mooring_blueprint::{Object, cluster, pools};
 use mooring_ipam::Pools;
 
-use crate::disk::{RealDisk, read_tree};
+use crate::disk::{LOCK_WAIT, RealDisk, TreeLock, read_tree};
 use crate::documents::Documents;
 use crate::journal;
 
@@ -27,7 +27,11 @@ pub(crate) struct Site {
 impl Site {
     /// Reads a management directory.
     pub(crate) fn read(dir: &Path) -> Self {
-        // Half of a change of the pools is neither what was nor what will be.
+        // Half of a change of the pools is neither what was nor what will be. One that is under way ends soon, and
+        // has the directory until then.
+        if let Ok(Some(_)) = journal::pending(&RealDisk, dir) {
+            drop(TreeLock::take(dir, LOCK_WAIT));
+        }
         if let Ok(Some(root)) = journal::pending(&RealDisk, dir) {
             return Self {
                 findings: vec![interrupted(&root)],
