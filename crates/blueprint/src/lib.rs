@@ -17,6 +17,7 @@ pub mod cluster;
 pub mod inject;
 pub mod listed;
 pub mod nad;
+pub mod nephio;
 pub mod pools;
 pub mod port;
 pub mod sweep;
