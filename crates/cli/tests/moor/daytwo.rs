@@ -145,7 +145,7 @@ fn a_restore_from_what_is_no_book_changes_nothing() {
     fs::write(at.join("half"), &fs::read(at.join(BOOK)).unwrap()[..9000]).unwrap();
     let tree = hash_tree(at);
     for (file, code, exit) in [
-        ("letter", "BookUnreadable", 1),
+        ("letter", "name a file that `moor book backup` wrote", 1),
         ("half", "BookUnreadable", 1),
         ("nowhere", "there is no file", 2),
         (BOOK, "is the book itself", 2),
@@ -201,6 +201,7 @@ fn a_newer_book_is_refused_by_every_command_with_what_to_do() {
         assert_eq!(code, 1, "{arguments:?}: {text}");
         assert!(text.contains("BookNewer"), "{arguments:?}: {text}");
         assert!(text.contains("schema 99, this one reads 1"), "{text}");
+        assert!(text.contains("help: use the version"), "{text}");
     }
     for arguments in [
         &["book", "restore", "newer.redb", "--yes"][..],

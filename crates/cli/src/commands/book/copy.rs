@@ -142,6 +142,22 @@ pub(super) fn table(lines: &[Line]) -> Table {
     table
 }
 
+/// What is wrong with a backup is not mended by what mends a book.
+fn about_the_backup(error: mooring_book::Error, from: &Path) -> mooring_book::Error {
+    match error {
+        mooring_book::Error::Unusable { path, source, .. } if Path::new(&path) == from => {
+            let remedy =
+                "name a file that `moor book backup` wrote; `moor book import` reads an export";
+            mooring_book::Error::Unusable {
+                path,
+                remedy,
+                source,
+            }
+        }
+        other => other,
+    }
+}
+
 /// Replaces the book by a backup.
 pub(crate) fn restore(
     args: &RestoreArgs,
@@ -156,7 +172,8 @@ pub(crate) fn restore(
         return Err(Usage::new(message, "FILE is what `moor book backup` wrote").into());
     }
     let options = world.book_options(&args.book);
-    let restoration = Restoration::prepare(&book, &args.from, &options)?;
+    let restoration = Restoration::prepare(&book, &args.from, &options);
+    let restoration = restoration.map_err(|error| about_the_backup(error, &args.from))?;
     let empty = mooring_book::Content::default();
     let before = match &restoration.before {
         Ok(Some(content)) => Some(content),
