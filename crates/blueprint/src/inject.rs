@@ -7,7 +7,7 @@ use mooring_api::{Code, Finding, ObjectRef, Status, annotation};
 use serde_json::Value;
 
 use crate::Context;
-use crate::bundle::{Bundle, Object, group, map_below};
+use crate::bundle::{Bundle, Marks, Object, group, map_below};
 use crate::cluster::{Cluster, name_of, said};
 
 const KIND: &str = "WorkloadCluster";
@@ -137,7 +137,7 @@ fn choose<'a>(
 }
 
 /// Copies `spec` and our annotations of the chosen cluster into the package.
-fn bring_in(bundle: &mut Bundle, place: Option<usize>, cluster: &Object) {
+pub(crate) fn bring_in(bundle: &mut Bundle, place: Option<usize>, cluster: &Object) {
     let place = place.unwrap_or_else(|| {
         let gate = bundle.marks.gates.iter().find_map(|g| g.strip_prefix(GATE));
         let reference = ObjectRef::new(
@@ -172,8 +172,8 @@ fn fill(point: &mut Object, from: &Object, field: &str) {
     }
 }
 
-/// Injection points of other kinds: the object of the same kind with the point's cluster name, else
-/// the only one.
+/// Injection points of other kinds: the object of the same kind with the point's cluster name, else the one
+/// that was injected before, else the only one. A point for which a PackageVariant found nothing stays so.
 fn inject_others(bundle: &mut Bundle, ctx: &Context<'_>, findings: &mut Vec<Finding>) {
     let Bundle { objects, marks } = bundle;
     for point in objects.iter_mut().filter(|o| o.kind() != KIND) {
@@ -186,9 +186,18 @@ fn inject_others(bundle: &mut Bundle, ctx: &Context<'_>, findings: &mut Vec<Find
         let same = |o: &&Object| o.api_version() == point.api_version() && o.kind() == point.kind();
         let candidates: Vec<&Object> = ctx.site.iter().filter(same).collect();
         let named = candidates.iter().find(|o| Some(o.name()) == ctx.cluster);
+        let before = point.annotation(annotation::INJECTED_RESOURCE);
+        let before = candidates.iter().find(|o| Some(o.name()) == before);
         let only = candidates.first().filter(|_| candidates.len() == 1);
         let gate = format!("config.injection.{}.{}", point.kind(), point.name());
-        if let Some(chosen) = named.or(only) {
+        let refused = |marks: &Marks| {
+            let mut known = marks.conditions.named(&gate);
+            ctx.cluster.is_none() && known.any(|c| c.reason == "NoResourceSelected")
+        };
+        if refused(marks) {
+            continue;
+        }
+        if let Some(chosen) = named.or(before).or(only) {
             let field = if point.kind() == "ConfigMap" {
                 "data"
             } else {
@@ -196,12 +205,13 @@ fn inject_others(bundle: &mut Bundle, ctx: &Context<'_>, findings: &mut Vec<Find
             };
             fill(point, chosen, field);
             point.set_annotation(annotation::INJECTED_RESOURCE, chosen.name());
-            marks.set(
-                gate,
-                Status::True,
-                "ConfigInjected",
-                &format!("{} {}", chosen.kind(), chosen.name()),
-            );
+            let message = format!("{} {}", chosen.kind(), chosen.name());
+            // An optional point that a PackageVariant filled has no gate, and gets none.
+            if !marks.conditions.named(&gate).any(|c| {
+                c.status == Status::True && c.reason == "ConfigInjected" && c.message == message
+            }) {
+                marks.set(gate, Status::True, "ConfigInjected", &message);
+            }
         } else if how == "required" {
             findings.push(
                 Finding::error(

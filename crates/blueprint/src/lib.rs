@@ -21,6 +21,7 @@ pub mod nephio;
 pub mod pools;
 pub mod port;
 pub mod sweep;
+pub mod variant;
 pub mod workload;
 
 pub use bundle::{Bundle, Marks, Object};

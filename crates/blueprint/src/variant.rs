@@ -1,0 +1,159 @@
+//! Fleets: which packages a set of blueprints becomes, and how each differs from its blueprint.
+//!
+//! ```text
+//!  PackageVariant ──────────────────────────┐
+//!  PackageVariantSet × targets ─ template ──┴─► Variant ─ apply ─► the cloned package, ready to be rendered
+//! ```
+//!
+//! `package` calls [`read`] once over the objects of a fleet, clones a blueprint for every [`Variant`], calls
+//! [`apply`] on the clone and renders it like any other package. Easy to get wrong: two variants with one
+//! place would overwrite each other on every run; [`read`] refuses them, Porch lets the last one win.
+
+mod change;
+mod inject;
+mod place;
+mod set;
+mod template;
+
+use std::collections::BTreeMap;
+
+use mooring_api::kinds::porch::{GROUP, PackageVariantSpec, Upstream};
+use mooring_api::{Code, Finding, ObjectRef};
+use serde_json::Value;
+
+use crate::bundle::Object;
+
+pub use change::apply;
+
+/// One package of a fleet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// Its name; a set names its variants `<set>-<repository>-<package>`.
+    pub name: String,
+    /// Its namespace; `default` where none is written.
+    pub namespace: String,
+    /// What is wanted.
+    pub spec: PackageVariantSpec,
+    /// The object that a person edits: the PackageVariant, or the set that it comes from.
+    pub origin: ObjectRef,
+    /// The field of that object which says where the package stands.
+    pub place: String,
+}
+
+impl Variant {
+    /// Where the package stands: `repository/package`.
+    pub fn path(&self) -> String {
+        let down = &self.spec.downstream;
+        format!("{}/{}", down.repo, down.package)
+    }
+}
+
+/// The Kptfile of a blueprint, where it is there.
+pub type Blueprint<'a> = &'a dyn Fn(&Upstream) -> Option<Value>;
+
+/// The variants that these objects ask for, in order of their place.
+pub fn read(objects: &[Object], blueprint: Blueprint<'_>) -> (Vec<Variant>, Vec<Finding>) {
+    let mut variants = Vec::new();
+    let mut findings = Vec::new();
+    for object in objects.iter().filter(|o| o.group() == GROUP) {
+        match (object.api_version(), object.kind()) {
+            ("config.porch.kpt.dev/v1alpha1", "PackageVariant") => match one(object) {
+                Ok(variant) => variants.push(variant),
+                Err(finding) => findings.push(finding),
+            },
+            ("config.porch.kpt.dev/v1alpha2", "PackageVariantSet") => {
+                variants.extend(set::unroll(object, objects, blueprint, &mut findings));
+            }
+            (_, kind @ ("PackageVariant" | "PackageVariantSet")) => {
+                findings.push(other_version(object, kind));
+            }
+            _ => {}
+        }
+    }
+    for variant in &variants {
+        findings.extend(place::check(variant));
+    }
+    findings.extend(taken_twice(&variants));
+    variants.sort_by_key(Variant::path);
+    (variants, findings)
+}
+
+fn one(object: &Object) -> Result<Variant, Finding> {
+    Ok(Variant {
+        name: object.name().to_owned(),
+        namespace: namespace(object).to_owned(),
+        spec: object.spec()?,
+        origin: object.reference(),
+        place: "spec.downstream".to_owned(),
+    })
+}
+
+fn other_version(object: &Object, kind: &str) -> Finding {
+    let version = if kind == "PackageVariant" {
+        "v1alpha1"
+    } else {
+        "v1alpha2"
+    };
+    Finding::error(
+        Code::InvalidField,
+        format!("{} of {kind} is not served any more", object.api_version()),
+    )
+    .on(&object.reference())
+    .at("apiVersion")
+    .help(format!(
+        "Write {GROUP}/{version}, with the fields of that version."
+    ))
+}
+
+/// An object without namespace is in the default one.
+fn namespace(object: &Object) -> &str {
+    match object.namespace() {
+        "" => "default",
+        written => written,
+    }
+}
+
+/// Two variants at one place, or one inside of another.
+fn taken_twice(variants: &[Variant]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut seen: BTreeMap<String, &Variant> = BTreeMap::new();
+    for variant in variants {
+        let path = variant.path();
+        let taken = |other: &Variant, how: &str| {
+            Finding::error(
+                Code::DownstreamTaken,
+                format!("{path} {how} {} of {}", other.name, other.origin),
+            )
+            .on(&variant.origin)
+            .at(variant.place.clone())
+            .help("Give one of the two another package name; in a set, one that depends on the target.")
+        };
+        if let Some(other) = seen.get(&path) {
+            findings.push(taken(other, "is made by variant"));
+            continue;
+        }
+        seen.insert(path.clone(), variant);
+    }
+    for (path, variant) in &seen {
+        let inside = |(above, _): &(usize, char)| seen.get(&path[..*above]);
+        let slashes = path.char_indices().filter(|(_, c)| *c == '/');
+        if let Some(other) = slashes.collect::<Vec<_>>().iter().find_map(inside) {
+            findings.push(
+                Finding::error(
+                    Code::DownstreamTaken,
+                    format!(
+                        "{path} lies inside of the package of variant {} of {}",
+                        other.name, other.origin
+                    ),
+                )
+                .on(&variant.origin)
+                .at(variant.place.clone())
+                .help("Put the two beside each other."),
+            );
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! A variant fills the injection points of its package with objects of the management side.
+//!
+//! ```text
+//!  point (kpt.dev/config-injection) ─ injectors, in order ─► the first whose group, version and kind fit the point
+//!                                                             and whose name is that of an object of the same kind
+//! ```
+//!
+//! What fits nothing is a condition that is False, and a gate where the point is required: the package is made,
+//! and is not ready. Only without a cluster nothing can be made. Easy to get wrong: candidates are of exactly the
+//! point's apiVersion and of the variant's namespace; the point keeps its own name.
+
+use std::collections::BTreeSet;
+
+use mooring_api::kinds::porch::Injector;
+use mooring_api::{Code, Condition, Finding, Status, annotation};
+
+use super::{Variant, namespace};
+use crate::bundle::{Bundle, Marks, Object, group, map_below};
+use crate::cluster::{name_of, said};
+
+const CLUSTER: &str = "WorkloadCluster";
+const FIELD: &str = "metadata.annotations[kpt.dev/config-injection]";
+
+/// Fills every point, and brings in the cluster where the package has no place for one.
+pub(super) fn inject(variant: &Variant, bundle: &mut Bundle, site: &[Object]) -> Vec<Finding> {
+    let mut findings = check(bundle);
+    if !findings.is_empty() {
+        return findings;
+    }
+    let local: Vec<&Object> = site
+        .iter()
+        .filter(|o| namespace(o) == variant.namespace)
+        .collect();
+    let Bundle { objects, marks } = &mut *bundle;
+    for point in objects.iter_mut() {
+        let Some(how) = point.annotation(annotation::CONFIG_INJECTION) else {
+            continue;
+        };
+        let required = how == "required";
+        let condition = condition(point);
+        match choose(point, &variant.spec.injectors, &local, variant) {
+            Ok((chosen, field)) => {
+                let content = chosen.value.get(field).cloned().unwrap_or_default();
+                if point.value.get(field) != Some(&content) {
+                    map_below(&mut point.value, &[]).insert(field.to_owned(), content);
+                }
+                point.set_annotation(annotation::INJECTED_RESOURCE, chosen.name());
+                let what = if chosen.kind() == CLUSTER {
+                    format!("cluster {}", name_of(chosen))
+                } else {
+                    format!("{} {}", chosen.kind(), chosen.name())
+                };
+                mark(
+                    marks,
+                    condition,
+                    Status::True,
+                    "ConfigInjected",
+                    what,
+                    required,
+                );
+            }
+            Err(why) => {
+                findings.extend(missing(point, &why, required, variant));
+                mark(
+                    marks,
+                    condition,
+                    Status::False,
+                    "NoResourceSelected",
+                    why,
+                    required,
+                );
+            }
+        }
+    }
+    if bundle.all(group::INFRA, CLUSTER).next().is_none()
+        && let Some(cluster) = cluster(variant, &local)
+    {
+        crate::inject::bring_in(bundle, None, cluster);
+    }
+    findings
+}
+
+/// The condition that reports a point.
+fn condition(point: &Object) -> String {
+    format!("config.injection.{}.{}", point.kind(), point.name())
+}
+
+/// Points that say something else than required or optional, or that one condition cannot tell apart.
+fn check(bundle: &Bundle) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut seen = BTreeSet::new();
+    for point in &bundle.objects {
+        let Some(how) = point.annotation(annotation::CONFIG_INJECTION) else {
+            continue;
+        };
+        if how != "required" && how != "optional" {
+            findings.push(
+                Finding::error(
+                    Code::InvalidAnnotation,
+                    format!(
+                        "{} is {how:?}; it must be required or optional",
+                        annotation::CONFIG_INJECTION
+                    ),
+                )
+                .on(&point.reference())
+                .at(FIELD)
+                .help("Write required where the package is not ready without it, else optional."),
+            );
+        }
+        let condition = condition(point);
+        if seen.contains(&condition) {
+            findings.push(
+                Finding::error(
+                    Code::DuplicateInjectionPoint,
+                    format!("another injection point is a {} called {} too: {condition} cannot speak for both", point.kind(), point.name()),
+                )
+                .on(&point.reference())
+                .at("metadata.name")
+                .help("Rename one of the two."),
+            );
+        }
+        seen.insert(condition);
+    }
+    findings
+}
+
+/// What fills a point, and which of its fields; or why nothing does.
+fn choose<'a>(
+    point: &Object,
+    injectors: &[Injector],
+    local: &[&'a Object],
+    variant: &Variant,
+) -> Result<(&'a Object, &'static str), String> {
+    if injectors.is_empty() {
+        return Err(format!("variant {} has no injectors", variant.name));
+    }
+    let alike = |o: &&&Object| o.api_version() == point.api_version() && o.kind() == point.kind();
+    let candidates: Vec<&Object> = local.iter().filter(alike).copied().collect();
+    if candidates.is_empty() {
+        return Err(format!(
+            "there is no {} {} in namespace {}",
+            point.api_version(),
+            point.kind(),
+            variant.namespace
+        ));
+    }
+    let by_name = |injector: &Injector| candidates.iter().find(|o| o.name() == injector.name);
+    let mut fitting = injectors.iter().filter(|i| applies(i, point));
+    let Some(chosen) = fitting.find_map(by_name).copied() else {
+        let names: Vec<String> = candidates.iter().map(|o| o.name().to_owned()).collect();
+        return Err(format!(
+            "no injector of variant {} names {}",
+            variant.name,
+            said(&names)
+        ));
+    };
+    let core_map = point.group().is_empty() && point.kind() == "ConfigMap";
+    let field = if core_map { "data" } else { "spec" };
+    if chosen.value.get(field).is_none() {
+        return Err(format!(
+            "{} {} has no {field}",
+            chosen.kind(),
+            chosen.name()
+        ));
+    }
+    Ok((chosen, field))
+}
+
+/// Whether an injector is for points like this.
+fn applies(injector: &Injector, point: &Object) -> bool {
+    let version = point.api_version().rsplit('/').next().unwrap_or_default();
+    let fits = |wanted: &Option<String>, has: &str| wanted.as_deref().is_none_or(|w| w == has);
+    fits(&injector.group, point.group())
+        && fits(&injector.version, version)
+        && fits(&injector.kind, point.kind())
+}
+
+/// A condition, and its gate where the point is required.
+fn mark(
+    marks: &mut Marks,
+    kind: String,
+    status: Status,
+    reason: &str,
+    message: String,
+    required: bool,
+) {
+    if required && !marks.gates.has(&kind) {
+        marks.gates.push(kind.clone());
+    }
+    let wanted = Condition {
+        kind,
+        status,
+        reason: reason.to_owned(),
+        message,
+    };
+    match marks.conditions.places(&wanted.kind).first().copied() {
+        Some(place) => marks.conditions[place] = wanted,
+        None => marks.conditions.push(wanted),
+    }
+}
+
+fn missing(point: &Object, why: &str, required: bool, variant: &Variant) -> Option<Finding> {
+    let finding = if point.is(group::INFRA, CLUSTER) {
+        Finding::error(
+            Code::InjectionMissing,
+            format!("no cluster is injected: {why}"),
+        )
+    } else if required {
+        let message = format!("nothing is injected, and the package is not ready: {why}");
+        Finding::warning(Code::InjectionMissing, message)
+    } else {
+        return None;
+    };
+    Some(finding.on(&point.reference()).at(FIELD).help(format!(
+        "Name the object in spec.injectors of variant {}, and have it in the fleet.",
+        variant.name
+    )))
+}
+
+/// The cluster of a package that has no place for one: an injector names it, else the repository does.
+fn cluster<'a>(variant: &Variant, local: &[&'a Object]) -> Option<&'a Object> {
+    let clusters = || {
+        local
+            .iter()
+            .filter(|o| o.is(group::INFRA, CLUSTER))
+            .copied()
+    };
+    let named = variant.spec.injectors.iter().find_map(|injector| {
+        clusters().find(|o| applies(injector, o) && o.name() == injector.name)
+    });
+    let repo = &variant.spec.downstream.repo;
+    named.or_else(|| clusters().find(|o| o.name() == repo || name_of(o) == *repo))
+}
