@@ -59,6 +59,11 @@ pub(super) fn verify() -> Result<Report> {
         "So many packages of 4 interfaces, 10 packages per cluster",
         &columns,
     );
+    let mut wrong = Curve::new(
+        "The same, with every address used by two clusters",
+        &columns,
+    );
+    // Small before large: memory that was freed stays with the process, and peaks are only told apart when they rise.
     for packages in [20, 200, BUDGET.0, 10_000] {
         let fleet = Fleet::new(place.path(), packages, false)?;
         let cost = fleet.best()?;
@@ -78,12 +83,9 @@ pub(super) fn verify() -> Result<Report> {
                 cost.whole() <= BUDGET.1,
             ));
         }
-    }
-    let mut wrong = Curve::new(
-        "The same, with every address used by two clusters",
-        &columns,
-    );
-    for packages in [20, 200, BUDGET.0] {
+        if packages > BUDGET.0 {
+            continue;
+        }
         let fleet = Fleet::new(place.path(), packages, true)?;
         let cost = fleet.best()?;
         // The second half repeats the addresses of the first.
