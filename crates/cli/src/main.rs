@@ -53,7 +53,12 @@ fn parse() -> Result<Cli, clap::Error> {
     };
     let name = name.to_owned();
     Ok(Cli {
-        command: Command::Function(FunctionArgs { name, book }),
+        command: Command::Function(FunctionArgs {
+            name,
+            book,
+            dialect: None,
+            strict: false,
+        }),
     })
 }
 

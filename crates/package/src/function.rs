@@ -1,17 +1,21 @@
 //! One step as a KRM function: a ResourceList in, a ResourceList out.
 //!
 //! Pools and clusters come from the items or from functionConfig (one object, or a list of them). A
-//! package without a minted id goes by its Kptfile's name.
+//! package without a minted id goes by its Kptfile's name. Easy to get wrong: the dialects differ in what an
+//! error is. The native one changes nothing and fails; Nephio's writes a condition and succeeds.
+
+mod nephio;
 
 use mooring_api::{Code, Finding, ObjectRef, Span, Time, annotation};
 use mooring_blueprint::claim::{Given, Wish, stamp_local};
-use mooring_blueprint::{Bundle, Context, Object, pools};
+use mooring_blueprint::{Bundle, Context, Object, nephio as dialect, pools};
 use mooring_book::Store;
 use mooring_krm::{FieldPath, ListError, ResourceList, kptfile, origin, result};
 use serde_json::Value;
 
 use crate::Error;
 use crate::documents::check_kind;
+use crate::report::Dialect;
 use crate::steps::{self, Step};
 use crate::unit::{marks, write_marks};
 
@@ -25,19 +29,67 @@ pub struct Answer {
     pub stdout: String,
     /// What to tell on stderr.
     pub findings: Vec<Finding>,
+    /// Whether the program ends with an error. In the nephio dialect an error may be a result and no more.
+    pub failed: bool,
 }
 
-/// Runs one step as a KRM function over a ResourceList. With an error nothing is changed, in the list
-/// or in the book; the results say why.
+/// How a function is called.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Call<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Chosen dialect; by the package's marks where None.
+    pub dialect: Option<Dialect>,
+    /// In the nephio dialect: a condition that fails is an error result, and the program ends with one. The
+    /// function's configuration may ask for it too, with `data.strict: "true"`.
+    pub strict: bool,
+}
+
+impl Call<'_> {
+    /// The function of the nephio dialect that is meant, if one is. Two names exist only there.
+    fn nephio(&self, list: &ResourceList) -> Option<dialect::Function> {
+        let function = dialect::Function::named(self.name)?;
+        let chosen = match self.dialect {
+            Some(chosen) => chosen,
+            None if Step::named(self.name).is_none() => Dialect::Nephio,
+            None => nephio::chosen(list),
+        };
+        (chosen == Dialect::Nephio).then_some(function)
+    }
+}
+
+/// Runs one step as a KRM function over a ResourceList, in the dialect that the package's marks ask for.
 pub fn function(name: &str, input: &[u8], store: &dyn Store, now: Time) -> Result<Answer, Error> {
+    let call = Call {
+        name,
+        ..Call::default()
+    };
+    function_as(&call, input, store, now)
+}
+
+/// Runs one step as a KRM function over a ResourceList. With an error of the native dialect nothing is changed, in
+/// the list or in the book; the results say why.
+pub fn function_as(
+    call: &Call<'_>,
+    input: &[u8],
+    store: &dyn Store,
+    now: Time,
+) -> Result<Answer, Error> {
     let list = match ResourceList::parse(input) {
         Ok(list) => list,
         Err(error) => {
-            let findings = vec![not_a_list(&error)];
-            let stdout = String::from_utf8_lossy(input).into_owned();
-            return Ok(Answer { stdout, findings });
+            return Ok(Answer {
+                stdout: String::from_utf8_lossy(input).into_owned(),
+                findings: vec![not_a_list(&error)],
+                failed: true,
+            });
         }
     };
+    if let Some(function) = call.nephio(&list) {
+        let ran = nephio::run(function, call.strict, &list, store, now)?;
+        return Ok(written(&list, input, ran));
+    }
+    let name = call.name;
     let mut findings: Vec<Finding> = list.items().iter().flat_map(check_kind).collect();
     let configured = configured(list.function_config());
     findings.extend(configured.iter().flat_map(|o| check_kind(&o.value)));
@@ -51,23 +103,56 @@ pub fn function(name: &str, input: &[u8], store: &dyn Store, now: Time) -> Resul
     };
     let items = items.filter(|_| !findings.iter().any(Finding::is_error));
     let items = items.unwrap_or_else(|| list.items().to_vec());
-    for finding in &mut findings {
-        locate(&list, finding);
+    let failed = findings.iter().any(Finding::is_error);
+    let ran = Ran {
+        items,
+        results: findings,
+        notes: Vec::new(),
+        failed,
+    };
+    Ok(written(&list, input, ran))
+}
+
+/// What a step did.
+struct Ran {
+    /// All items.
+    items: Vec<Value>,
+    /// What is told as results and on stderr.
+    results: Vec<Finding>,
+    /// What is told on stderr only.
+    notes: Vec<Finding>,
+    /// Whether the program ends with an error.
+    failed: bool,
+}
+
+/// The list as it goes out.
+fn written(list: &ResourceList, input: &[u8], mut ran: Ran) -> Answer {
+    for finding in ran.results.iter_mut().chain(&mut ran.notes) {
+        locate(list, finding);
     }
     let file = |finding: &Finding| {
-        let item = find(&list, finding.object.as_ref()?)?;
+        let item = find(list, finding.object.as_ref()?)?;
         origin(&list.items()[item])
     };
-    let results: Vec<Value> = findings.iter().map(|f| result(f, file(f))).collect();
-    let stdout = match list.output(&items, &results) {
-        Ok(stdout) => stdout,
+    let results: Vec<Value> = ran.results.iter().map(|f| result(f, file(f))).collect();
+    let mut findings = ran.results;
+    findings.extend(ran.notes);
+    match list.output(&ran.items, &results) {
+        Ok(stdout) => Answer {
+            stdout,
+            findings,
+            failed: ran.failed,
+        },
         Err(error) => {
             let text = format!("the list cannot be edited: {error}");
             findings.push(Finding::error(Code::YamlInvalid, text));
-            String::from_utf8_lossy(input).into_owned()
+            Answer {
+                stdout: String::from_utf8_lossy(input).into_owned(),
+                findings,
+                failed: true,
+            }
         }
-    };
-    Ok(Answer { stdout, findings })
+    }
 }
 
 fn not_a_list(error: &ListError) -> Finding {
@@ -78,6 +163,43 @@ fn not_a_list(error: &ListError) -> Finding {
     .help("Call it with kpt fn eval --exec, or pipe a ResourceList into it.")
 }
 
+/// The package in a list: its Kptfile, and everything else.
+struct Opened<'a> {
+    place: usize,
+    kptfile: &'a Value,
+    objects: Vec<Object>,
+}
+
+/// The Kptfile nearest to the root is the package's; None where there is none.
+fn open(list: &ResourceList) -> Option<Opened<'_>> {
+    let depth = |item: &Value| origin(item).map_or(0, |(path, _)| path.matches('/').count());
+    let kptfiles = list
+        .items()
+        .iter()
+        .enumerate()
+        .filter(|(_, v)| kptfile::is_kptfile(v));
+    let (place, kptfile) = kptfiles.min_by_key(|(_, v)| depth(v))?;
+    let items = list.items().iter().enumerate().filter(|(i, _)| *i != place);
+    let objects = items
+        .map(|(i, value)| Object {
+            value: value.clone(),
+            source: Some(i),
+        })
+        .collect();
+    Some(Opened {
+        place,
+        kptfile,
+        objects,
+    })
+}
+
+/// The package's id: minted, else its name.
+fn id(bundle: &Bundle) -> String {
+    let marks = &bundle.marks;
+    let minted = marks.annotations.get(annotation::PACKAGE_ID);
+    minted.unwrap_or(&marks.name).clone()
+}
+
 /// The items after the step; None where the package cannot be told.
 fn run(
     step: Step,
@@ -86,13 +208,12 @@ fn run(
     now: Time,
     findings: &mut Vec<Finding>,
 ) -> Result<Option<Vec<Value>>, Error> {
-    let depth = |item: &Value| origin(item).map_or(0, |(path, _)| path.matches('/').count());
-    let kptfiles = list
-        .items()
-        .iter()
-        .enumerate()
-        .filter(|(_, v)| kptfile::is_kptfile(v));
-    let Some((place, kpt)) = kptfiles.min_by_key(|(_, v)| depth(v)) else {
+    let Some(Opened {
+        place,
+        kptfile,
+        objects,
+    }) = open(list)
+    else {
         findings.push(
             Finding::error(Code::PackageMissing, "the list holds no Kptfile").help(
                 "Conditions and the package's identity live there: run the function on a package.",
@@ -100,13 +221,6 @@ fn run(
         );
         return Ok(None);
     };
-    let items = list.items().iter().enumerate().filter(|(i, _)| *i != place);
-    let objects: Vec<Object> = items
-        .map(|(i, value)| Object {
-            value: value.clone(),
-            source: Some(i),
-        })
-        .collect();
     let site = configured(list.function_config());
     let all: Vec<Object> = objects.iter().chain(&site).cloned().collect();
     let (pools, found) = pools::read(&all);
@@ -116,14 +230,9 @@ fn run(
     }
     let mut bundle = Bundle {
         objects: objects.into(),
-        marks: marks(kpt),
+        marks: marks(kptfile),
     };
-    let id = bundle
-        .marks
-        .annotations
-        .get(annotation::PACKAGE_ID)
-        .unwrap_or(&bundle.marks.name)
-        .clone();
+    let id = id(&bundle);
     let cluster = list
         .function_config()
         .and_then(|c| c["data"]["cluster"].as_str());

@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 use mooring_api::Finding;
 use mooring_ipam::Pools;
 
-pub use function::{Answer, function};
+pub use function::{Answer, Call, function, function_as};
 pub use pool::{PoolReport, PoolRequest, change_pool, change_pool_on};
 pub use read::{rebuild, verify};
 pub use render::render;

@@ -76,20 +76,7 @@ impl Unit {
 
     /// The dialect that the package's marks ask for.
     pub(crate) fn dialect(&self) -> Dialect {
-        let marked = |o: &Object| {
-            let annotations = o
-                .value
-                .pointer("/metadata/annotations")
-                .and_then(Value::as_object);
-            annotations.is_some_and(|a| a.keys().any(|k| k.starts_with("specializer.nephio.org/")))
-        };
-        let gated = self
-            .bundle
-            .marks
-            .gates
-            .iter()
-            .any(|g| g == "nephio.org.Specializer.specialize");
-        if gated || self.bundle.objects.iter().any(marked) {
+        if mooring_blueprint::nephio::is_marked(&self.bundle) {
             Dialect::Nephio
         } else {
             Dialect::Native
@@ -228,5 +215,22 @@ pub(crate) fn write_marks(kptfile: &Value, marks: &Marks, id: Option<&str>) -> V
     }
     let is_new = |c: &&Condition| !before.conditions.named(&c.kind).any(|b| b == *c);
     kptfile::set_conditions(&mut new, marks.conditions.iter().filter(is_new));
+    order_conditions(&mut new, marks);
     new
+}
+
+/// A condition that was dropped and made again stands behind the others.
+fn order_conditions(kptfile: &mut Value, marks: &Marks) {
+    let list = kptfile.pointer_mut("/status/conditions");
+    let Some(list) = list.and_then(Value::as_array_mut) else {
+        return;
+    };
+    let place = |c: &Value| {
+        let kind = c["type"].as_str().unwrap_or_default();
+        marks.conditions.places(kind).first().copied()
+    };
+    // One that could not be read has no place, and stays in front.
+    if !list.is_sorted_by_key(place) {
+        list.sort_by_key(place);
+    }
 }

@@ -68,6 +68,15 @@ pub(crate) enum DialectArg {
     Nephio,
 }
 
+impl From<DialectArg> for mooring_package::Dialect {
+    fn from(dialect: DialectArg) -> Self {
+        match dialect {
+            DialectArg::Native => Self::Native,
+            DialectArg::Nephio => Self::Nephio,
+        }
+    }
+}
+
 /// Run one step as a KRM function: a ResourceList on stdin, the answer on stdout
 ///
 /// The same runs by name: a link called `interface-fn` that leads to `moor` is that function.
@@ -76,8 +85,15 @@ pub(crate) enum DialectArg {
     moor fn interface-fn < resourcelist.yaml\n  \
     kpt fn eval gnb --exec 'moor fn nad-fn'")]
 pub(crate) struct FunctionArgs {
-    /// The function: workload-cluster-injector, interface-fn, ipam-fn, vlan-fn, nad-fn, attach-fn
+    /// The function: workload-cluster-injector, interface-fn, ipam-fn, vlan-fn, nad-fn, attach-fn; of Nephio's dialect
+    /// also dnn-fn, nfdeploy-fn
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) book: BookArg,
+    /// Which names, conditions and order [default: by the package's own marks]
+    #[arg(long, value_enum, value_name = "DIALECT")]
+    pub(crate) dialect: Option<DialectArg>,
+    /// In Nephio's dialect: end with an error when a condition could not be met
+    #[arg(long)]
+    pub(crate) strict: bool,
 }

@@ -6,9 +6,10 @@
 use std::io::Read as _;
 
 use anyhow::Context as _;
+use mooring_package::Call;
 
 use crate::args::FunctionArgs;
-use crate::output::{Output, exit_of};
+use crate::output::Output;
 use crate::world::{Access, Exit, World};
 
 pub(crate) fn run(args: &FunctionArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
@@ -18,9 +19,18 @@ pub(crate) fn run(args: &FunctionArgs, world: &World, output: &mut Output) -> an
         .read_to_end(&mut input)
         .context("cannot read the ResourceList from stdin")?;
     let book = world.book(&args.book, None, Access::Write);
+    let call = Call {
+        name: &args.name,
+        dialect: args.dialect.map(Into::into),
+        strict: args.strict,
+    };
     let answer =
-        book.settle(|book| mooring_package::function(&args.name, &input, book, world.now))?;
+        book.settle(|book| mooring_package::function_as(&call, &input, book, world.now))?;
     output.data(&answer.stdout)?;
     output.findings(&answer.findings);
-    Ok(exit_of(&answer.findings))
+    Ok(if answer.failed {
+        Exit::Wrong
+    } else {
+        Exit::Done
+    })
 }

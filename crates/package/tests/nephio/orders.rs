@@ -1,0 +1,1 @@
+//! Any order of the functions ends in the same package.
