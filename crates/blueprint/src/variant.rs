@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::bundle::Object;
 
-pub use change::apply;
+pub use change::{apply, apply_below};
 
 /// One package of a fleet.
 #[derive(Clone, Debug, PartialEq)]

@@ -78,6 +78,15 @@ impl Documents {
         self.files[file].file.documents()[document].value()
     }
 
+    /// The place of the Kptfile in the file of this path.
+    pub(crate) fn kptfile(&self, path: &str) -> Option<usize> {
+        let is_kptfile = |place: &usize| {
+            let (file, _) = self.places[*place];
+            self.files[file].path == path && self.value(*place)["kind"] == "Kptfile"
+        };
+        (0..self.places.len()).find(is_kptfile)
+    }
+
     /// All objects, numbered by place.
     pub(crate) fn objects(&self) -> Vec<Object> {
         (0..self.places.len())

@@ -14,6 +14,7 @@ mod differ;
 pub mod disk;
 mod documents;
 mod flavour;
+mod fleet;
 mod function;
 pub mod journal;
 mod moved;
@@ -35,6 +36,7 @@ use std::path::{Path, PathBuf};
 use mooring_api::Finding;
 use mooring_ipam::Pools;
 
+pub use fleet::{DownstreamReport, FileTexts, FleetReport, FleetRequest, Happened, fleet};
 pub use function::{Answer, Call, function, function_as};
 pub use pool::{PoolReport, PoolRequest, change_pool, change_pool_on};
 pub use read::{rebuild, verify};

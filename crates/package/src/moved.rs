@@ -35,11 +35,22 @@ pub(crate) fn give_back(
         if record.cluster == *cluster || Path::new(&record.path) != *path {
             continue;
         }
-        for lease in txn.held_by_package(&record.cluster, &record.id)? {
-            txn.release(&lease.instance, &lease.thing, cool_down(pools, &lease))?;
-        }
-        txn.forget_package(&record.cluster, &record.id)?;
+        forget(txn, &record.cluster, &record.id, pools)?;
         moved.push((record.cluster, record.id));
     }
     Ok(moved)
+}
+
+/// Releases what a package holds in a cluster, and forgets it.
+pub(crate) fn forget(
+    txn: &mut dyn Txn,
+    cluster: &str,
+    id: &str,
+    pools: &Pools,
+) -> Result<(), Error> {
+    for lease in txn.held_by_package(cluster, id)? {
+        txn.release(&lease.instance, &lease.thing, cool_down(pools, &lease))?;
+    }
+    txn.forget_package(cluster, id)?;
+    Ok(())
 }

@@ -50,7 +50,7 @@ pub fn render(
         Err(findings) => return Ok(refused(report, findings)),
     };
     // Side by side: the first object of each kind compiles its schema, most of a small render.
-    let (site, mut units) = std::thread::scope(|scope| {
+    let (site, units) = std::thread::scope(|scope| {
         let site = scope.spawn(|| request.mgmt.as_deref().map(Site::read).unwrap_or_default());
         let units = trees.units(request, &mut report.findings);
         let site = site
@@ -62,82 +62,133 @@ pub fn render(
     if report.has_errors() {
         return Ok(sorted(report));
     }
-
-    let mut txn = store.begin(request.now)?;
-    let total = units.len();
-    progress(0, total);
-    let named = units.iter().enumerate().map(|(nth, unit)| {
-        let previous = trees.previous_id(&unit.dir);
-        id(request, unit, previous, nth)
-    });
-    let ids: Vec<String> = named.collect();
-    let ran = if crate::parallel::is_shared(total) {
-        ahead(request, &site, &mut units, &ids, &mut *txn)?
-    } else {
-        ids.iter().map(|_| (None, Vec::new())).collect()
-    };
-    let mut decided = Vec::new();
-    let mut run = Run {
+    let act = Act {
+        store,
         request,
-        site: &site,
         target: &target,
-        txn: &mut *txn,
+        site: &site,
+        trees: &trees,
     };
-    for (nth, ((unit, id), ran)) in units.iter_mut().zip(ids).zip(ran).enumerate() {
-        progress(nth, total);
-        decided.push(run.decide(unit, id, ran, &mut report.findings)?);
-    }
-    progress(total, total);
-    if report.has_errors() {
-        return Ok(sorted(report));
-    }
-    let places = units.iter().map(|u| place(&target, &u.dir)).zip(&decided);
-    let moved = moved::give_back(store, &mut *txn, &places.collect::<Vec<_>>(), &site.pools)?;
-    vlan::give_back(store, &mut *txn, &decided, &moved)?;
-
-    let mut files: BTreeMap<String, Option<Vec<u8>>> = trees.copies(request)?;
-    let texts = crate::parallel::map(units.iter().zip(&decided).collect(), |(unit, d)| {
-        unit.files(&d.id)
-    });
-    for text in texts {
-        match text {
-            Ok(text) => files.extend(
-                text.into_iter()
-                    .map(|(p, t)| (p, t.map(String::into_bytes))),
-            ),
-            Err(findings) => report.findings.extend(findings),
-        }
-    }
-    if report.has_errors() {
-        return Ok(sorted(report));
-    }
-    let changes = trees.changes(files, &target, &mut report);
-    report.book_changed = !txn.is_unchanged();
-    let tell = |(unit, d): (Unit, Decided)| package_report(&unit, &d, &target);
-    let told = units.into_iter().zip(decided);
-    if request.check || !report.is_changed() {
-        report.packages = crate::parallel::map(told.collect(), tell);
-        return Ok(sorted(report));
-    }
-    // Beside the writing, which mostly waits for the disk.
-    report.packages = std::thread::scope(|scope| -> Result<_, Error> {
-        let told = scope.spawn(|| told.map(tell).collect());
-        let stands = write(store, txn, (&target, &changes), request, &mut report)?;
-        let told = told
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok(if stands { told } else { Vec::new() })
-    })?;
-    Ok(sorted(report))
+    let (report, _) = act.run(units, Beside::default(), report, progress)?;
+    Ok(report)
 }
 
-fn refused(mut report: Report, findings: Vec<Finding>) -> Report {
+/// What changes beside the packages that are rendered: files that a fleet keeps or drops, packages that left it.
+#[derive(Default)]
+pub(crate) struct Beside {
+    /// Files by path; None for one that goes. What a package writes comes first.
+    pub(crate) files: BTreeMap<String, Option<Vec<u8>>>,
+    /// Cluster and id of packages that are no more.
+    pub(crate) gone: Vec<(String, String)>,
+}
+
+/// Packages that were gathered and checked, about to be decided and written.
+pub(crate) struct Act<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) request: &'a Request,
+    pub(crate) target: &'a Path,
+    pub(crate) site: &'a Site,
+    pub(crate) trees: &'a Trees,
+}
+
+impl Act<'_> {
+    /// Decide, reserve, write, commit. The report, and what was or would be written.
+    pub(crate) fn run(
+        &self,
+        mut units: Vec<Unit>,
+        beside: Beside,
+        mut report: Report,
+        progress: Progress<'_>,
+    ) -> Result<(Report, Vec<Change>), Error> {
+        let Self {
+            store,
+            request,
+            target,
+            site,
+            trees,
+        } = *self;
+        let mut txn = store.begin(request.now)?;
+        let total = units.len();
+        progress(0, total);
+        let named = units.iter().enumerate().map(|(nth, unit)| {
+            let previous = trees.previous_id(&unit.dir);
+            id(request, unit, previous, nth)
+        });
+        let ids: Vec<String> = named.collect();
+        let ran = if crate::parallel::is_shared(total) {
+            ahead(request, site, &mut units, &ids, &mut *txn)?
+        } else {
+            ids.iter().map(|_| (None, Vec::new())).collect()
+        };
+        let mut decided = Vec::new();
+        let mut run = Run {
+            request,
+            site,
+            target: target,
+            txn: &mut *txn,
+        };
+        for (nth, ((unit, id), ran)) in units.iter_mut().zip(ids).zip(ran).enumerate() {
+            progress(nth, total);
+            decided.push(run.decide(unit, id, ran, &mut report.findings)?);
+        }
+        progress(total, total);
+        if report.has_errors() {
+            return Ok((sorted(report), Vec::new()));
+        }
+        let places = units.iter().map(|u| place(target, &u.dir)).zip(&decided);
+        let mut moved =
+            moved::give_back(store, &mut *txn, &places.collect::<Vec<_>>(), &site.pools)?;
+        for (cluster, id) in beside.gone {
+            moved::forget(&mut *txn, &cluster, &id, &site.pools)?;
+            moved.push((cluster, id));
+        }
+        vlan::give_back(store, &mut *txn, &decided, &moved)?;
+
+        let mut files = beside.files;
+        files.extend(trees.copies(request)?);
+        let texts = crate::parallel::map(units.iter().zip(&decided).collect(), |(unit, d)| {
+            unit.files(&d.id)
+        });
+        for text in texts {
+            match text {
+                Ok(text) => files.extend(
+                    text.into_iter()
+                        .map(|(p, t)| (p, t.map(String::into_bytes))),
+                ),
+                Err(findings) => report.findings.extend(findings),
+            }
+        }
+        if report.has_errors() {
+            return Ok((sorted(report), Vec::new()));
+        }
+        let changes = trees.changes(files, target, &mut report);
+        report.book_changed = !txn.is_unchanged();
+        let tell = |(unit, d): (Unit, Decided)| package_report(&unit, &d, target);
+        let told = units.into_iter().zip(decided);
+        if request.check || !report.is_changed() {
+            report.packages = crate::parallel::map(told.collect(), tell);
+            return Ok((sorted(report), changes));
+        }
+        // Beside the writing, which mostly waits for the disk.
+        report.packages = std::thread::scope(|scope| -> Result<_, Error> {
+            let told = scope.spawn(|| told.map(tell).collect());
+            let stands = write(store, txn, (target, &changes), request, &mut report)?;
+            let told = told
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok(if stands { told } else { Vec::new() })
+        })?;
+        Ok((sorted(report), changes))
+    }
+}
+
+pub(crate) fn refused(mut report: Report, findings: Vec<Finding>) -> Report {
     report.findings.extend(findings);
     sorted(report)
 }
 
 /// Findings in the order of file and line; errors, warnings and notes of one line in that order.
-fn sorted(mut report: Report) -> Report {
+pub(crate) fn sorted(mut report: Report) -> Report {
     let key = |f: &Finding| {
         let place = f.location.as_ref().map(|l| (l.file.clone(), l.line));
         (f.severity != Severity::Error, place, f.severity, f.code)

@@ -31,6 +31,27 @@ pub(crate) struct Trees {
     source: Tree,
     /// Where a run with `--out` wrote before.
     out: Option<Tree>,
+    /// Where a file of the source really stands, where that is not below the root: a fleet's clones.
+    elsewhere: BTreeMap<String, PathBuf>,
+}
+
+/// What stands in a directory after an interrupted run was finished or undone; a check only says that there is one.
+pub(crate) fn settled(
+    store: &dyn Store,
+    request: &Request,
+    dir: &Path,
+    findings: &mut Vec<Finding>,
+) -> Result<Tree, Vec<Finding>> {
+    if request.check {
+        return match journal::pending(&RealDisk, dir) {
+            Ok(Some(root)) => Err(vec![interrupted(&root)]),
+            _ => read_tree(&RealDisk, dir),
+        };
+    }
+    let commit = |txn| store.commit(txn, request.now);
+    let (tree, recovered) = journal::read_settled(&RealDisk, dir, commit)?;
+    findings.extend(recovered.iter().filter_map(journal::Recovered::finding));
+    Ok(tree)
 }
 
 impl Trees {
@@ -40,22 +61,9 @@ impl Trees {
         target: &Path,
         findings: &mut Vec<Finding>,
     ) -> Result<Self, Vec<Finding>> {
-        let settled = |dir: &Path, findings: &mut Vec<Finding>| {
-            if request.check {
-                // What an interrupted run left would be finished first; a check only says so.
-                return match journal::pending(&RealDisk, dir) {
-                    Ok(Some(root)) => Err(vec![interrupted(&root)]),
-                    _ => read_tree(&RealDisk, dir),
-                };
-            }
-            let commit = |txn| store.commit(txn, request.now);
-            let (tree, recovered) = journal::read_settled(&RealDisk, dir, commit)?;
-            findings.extend(recovered.iter().filter_map(journal::Recovered::finding));
-            Ok(tree)
-        };
         let Some(out) = &request.out else {
-            let source = settled(target, findings)?;
-            return Ok(Self { source, out: None });
+            let source = settled(store, request, target, findings)?;
+            return Ok(Self::new(source, None));
         };
         if let Ok(Some(root)) = journal::pending(&RealDisk, &request.source) {
             return Err(vec![interrupted(&root)]);
@@ -63,14 +71,40 @@ impl Trees {
         let source = read_tree(&RealDisk, &request.source)?;
         let there = RealDisk.meta(&out.join(".")).is_ok();
         let out = if there {
-            settled(out, findings)?
+            settled(store, request, out, findings)?
         } else {
             Tree::default()
         };
-        Ok(Self {
+        Ok(Self::new(source, Some(out)))
+    }
+
+    fn new(source: Tree, out: Option<Tree>) -> Self {
+        Self {
+            source,
+            out,
+            elsewhere: BTreeMap::new(),
+        }
+    }
+
+    /// A source that stands nowhere as it is: clones of files that stand elsewhere.
+    pub(crate) fn cloned(source: Tree, out: Tree, elsewhere: BTreeMap<String, PathBuf>) -> Self {
+        Self {
             source,
             out: Some(out),
-        })
+            elsewhere,
+        }
+    }
+
+    /// What an earlier run wrote.
+    pub(crate) fn before(&self, path: &str) -> Option<&[u8]> {
+        let before = self.out.as_ref().unwrap_or(&self.source);
+        before.files.get(path).map(Vec::as_slice)
+    }
+
+    /// Where a file of the source really stands.
+    fn stands(&self, request: &Request, path: &str) -> PathBuf {
+        let known = self.elsewhere.get(path).cloned();
+        known.unwrap_or_else(|| request.source.join(path))
     }
 
     /// The packages, parsed and checked. With `--out`, what an earlier run generated there belongs to
@@ -97,8 +131,8 @@ impl Trees {
                 .iter()
                 .filter_map(|path| Some((path.as_str(), self.source.files.get(path)?.as_slice())));
             let shown = |root: &Path, path: &str| root.join(path).display().to_string();
-            let mut documents =
-                Documents::parse(files, |path| shown(&request.source, path), &mut findings);
+            let real = |path: &str| self.stands(request, path).display().to_string();
+            let mut documents = Documents::parse(files, real, &mut findings);
             let out = request.out.as_deref().unwrap_or(&request.source);
             for (path, file) in self.generated(&dir, &paths) {
                 documents.add(path.clone(), shown(out, &path), file);
@@ -179,7 +213,7 @@ impl Trees {
             .map(|(p, b)| (p.clone(), Some(b.clone())))
             .collect();
         for path in &self.source.others {
-            let full = request.source.join(path);
+            let full = self.stands(request, path);
             let bytes = RealDisk
                 .read(&full, MAX_FILE)
                 .map_err(|source| Error::Disk {

@@ -32,11 +32,7 @@ impl Unit {
         } else {
             format!("{dir}/Kptfile")
         };
-        let is_kptfile = |place: &usize| {
-            let (file, _) = documents.places[*place];
-            documents.files[file].path == name && documents.value(*place)["kind"] == "Kptfile"
-        };
-        let kptfile = (0..documents.places.len()).find(is_kptfile)?;
+        let kptfile = documents.kptfile(&name)?;
         let marks = marks(documents.value(kptfile));
         let objects = documents.objects();
         let objects = objects
@@ -86,49 +82,11 @@ impl Unit {
     /// The package's files as they should be: path → text, or None for one that goes. Files that stay
     /// as they are are not among them.
     pub(crate) fn files(&self, id: &str) -> Result<BTreeMap<String, Option<String>>, Vec<Finding>> {
-        let mut out = BTreeMap::new();
-        let mut findings = Vec::new();
         let kptfile = write_marks(self.kptfile(), &self.bundle.marks, Some(id));
-        // Places are in the order of files, so each file's are together.
-        let mut next = 0;
-        let mut wanted: Vec<Option<&Value>> = vec![None; self.documents.places.len()];
-        wanted[self.kptfile] = Some(&kptfile);
-        for object in &self.bundle.objects {
-            if let Some(place) = object.source {
-                wanted[place] = Some(&object.value);
-            }
-        }
-        for (number, Parsed { path, shown, file }) in self.documents.files.iter().enumerate() {
-            let mut values: Vec<Option<&Value>> =
-                file.documents().iter().map(|d| Some(d.value())).collect();
-            let mut touched = false;
-            while let Some((in_file, document)) = self.documents.places.get(next)
-                && *in_file == number
-            {
-                touched |= wanted[next] != values[*document];
-                values[*document] = wanted[next];
-                next += 1;
-            }
-            if !touched {
-                continue;
-            }
-            let path = path.clone();
-            if values.iter().all(|v| v.is_none_or(Value::is_null)) {
-                out.insert(path, None);
-                continue;
-            }
-            match file.rewrite(&values, &[]) {
-                Ok(text) => drop(out.insert(path, Some(text))),
-                Err(error) => findings.push(
-                    Finding::error(
-                        Code::YamlInvalid,
-                        format!("the file cannot be edited: {error}"),
-                    )
-                    .located(shown.clone(), 1, 1)
-                    .help("Write the object out without the alias or tag that stands in the way."),
-                ),
-            }
-        }
+        let Self {
+            documents, bundle, ..
+        } = self;
+        let (mut out, mut findings) = texts(documents, (self.kptfile, &kptfile), bundle);
         self.new_files(&mut out, &mut findings);
         if findings.is_empty() {
             Ok(out)
@@ -172,6 +130,58 @@ impl Unit {
             out.insert(path, Some(emit(&object.value)));
         }
     }
+}
+
+/// Documents with the values of a bundle and a Kptfile in their places, as text; files that stay as they are are
+/// not among them. Objects without a place are left out.
+pub(crate) fn texts(
+    documents: &Documents,
+    (place, kptfile): (usize, &Value),
+    bundle: &Bundle,
+) -> (BTreeMap<String, Option<String>>, Vec<Finding>) {
+    let mut out = BTreeMap::new();
+    let mut findings = Vec::new();
+    // Places are in the order of files, so each file's are together.
+    let mut next = 0;
+    let mut wanted: Vec<Option<&Value>> = vec![None; documents.places.len()];
+    wanted[place] = Some(kptfile);
+    for object in &bundle.objects {
+        if let Some(place) = object.source {
+            wanted[place] = Some(&object.value);
+        }
+    }
+    for (number, Parsed { path, shown, file }) in documents.files.iter().enumerate() {
+        let mut values: Vec<Option<&Value>> =
+            file.documents().iter().map(|d| Some(d.value())).collect();
+        let mut touched = false;
+        while let Some((in_file, document)) = documents.places.get(next)
+            && *in_file == number
+        {
+            touched |= wanted[next] != values[*document];
+            values[*document] = wanted[next];
+            next += 1;
+        }
+        if !touched {
+            continue;
+        }
+        let path = path.clone();
+        if values.iter().all(|v| v.is_none_or(Value::is_null)) {
+            out.insert(path, None);
+            continue;
+        }
+        match file.rewrite(&values, &[]) {
+            Ok(text) => drop(out.insert(path, Some(text))),
+            Err(error) => findings.push(
+                Finding::error(
+                    Code::YamlInvalid,
+                    format!("the file cannot be edited: {error}"),
+                )
+                .located(shown.clone(), 1, 1)
+                .help("Write the object out without the alias or tag that stands in the way."),
+            ),
+        }
+    }
+    (out, findings)
 }
 
 /// What the steps may know of a Kptfile.

@@ -41,6 +41,11 @@ pub fn apply(
     inject::inject(variant, bundle, site)
 }
 
+/// The same for a package inside of the blueprint: only its injection points are the variant's.
+pub fn apply_below(variant: &Variant, bundle: &mut Bundle, site: &[Object]) -> Vec<Finding> {
+    inject::inject(variant, bundle, site)
+}
+
 fn name(variant: &Variant, kptfile: &mut Value, bundle: &mut Bundle) {
     let (_, name) = split(&variant.spec.downstream.package);
     map_below(kptfile, &["metadata"]).insert("name".into(), json!(name));
