@@ -1,9 +1,10 @@
 //! Components that tests need beyond Rust: built or unpacked once into `$XDG_CACHE_HOME/mooring/<name>-<version>`.
 //!
-//! `cargo xtask test` fetches what the everyday suite uses (`setup/debian.rs`); the others are named here with the suite
-//! that will use them. A component gets its recipe together with the first test that needs it.
+//! `cargo xtask test` fetches what the everyday suite uses (`setup/debian.rs`, `setup/go.rs`); the others are named here with
+//! the suite that will use them. A component gets its recipe together with the first test that needs it.
 
 mod debian;
+mod go;
 
 use std::path::PathBuf;
 
@@ -21,6 +22,8 @@ struct Component {
 enum Recipe {
     /// Debian's package of that name, unpacked privately; the version is the one that apt offers.
     Debian,
+    /// Built by Go from a module of ours.
+    Go(go::Module),
     /// None yet: the version that was seen to work with the others.
     Later(&'static str),
 }
@@ -39,7 +42,11 @@ const COMPONENTS: &[Component] = &[
         "controllers on a real API server",
     ),
     later("containerd", "2.3.7", "the node: CNI, DRA and NRI"),
-    later("kpt", "1.0.0-beta.60", "functions called by kpt itself"),
+    Component {
+        name: "kpt",
+        recipe: Recipe::Go(go::KPT),
+        used_by: "functions called by kpt itself",
+    },
     later(
         "cni-plugins",
         "1.9.1",
@@ -100,7 +107,7 @@ pub(crate) fn run(name: Option<&str>) -> Result<()> {
     for component in COMPONENTS {
         let Component { name, used_by, .. } = component;
         match component.recipe {
-            Recipe::Debian => {
+            Recipe::Debian | Recipe::Go(_) => {
                 component.install()?;
                 println!("  here    {name}: {used_by}");
             }
@@ -114,7 +121,7 @@ pub(crate) fn run(name: Option<&str>) -> Result<()> {
 /// What the tests need. A component that cannot be had is said here and skipped there, where the reason counts.
 pub(crate) fn for_tests() {
     for component in COMPONENTS {
-        if matches!(component.recipe, Recipe::Debian)
+        if !matches!(component.recipe, Recipe::Later(_))
             && let Err(error) = component.install()
         {
             eprintln!("setup: {}: {error:#}", component.name);
@@ -126,6 +133,7 @@ impl Component {
     fn install(&self) -> Result<PathBuf> {
         match self.recipe {
             Recipe::Debian => debian::install(self.name, &cache()),
+            Recipe::Go(module) => go::install(self.name, &module, &cache()),
             Recipe::Later(version) => {
                 let place = cache().join(format!("{}-{version}", self.name));
                 if place.is_dir() {
