@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use mooring_api::{Code, Finding, ObjectRef, Time, annotation};
-use mooring_ipam::{Lease, State, Thing};
+use mooring_ipam::{Lease, State};
 use mooring_krm::{FieldPath, kptfile};
 use mooring_verify::{CniFile, Fleet, Found, Input, Origin, Reservation};
 use serde::Serialize;
@@ -199,7 +199,7 @@ impl Survey {
         let isolated = self.isolated();
         for lease in leases {
             let taken = lease.state.is_live(now) && !matches!(lease.state, State::Cooling { .. });
-            let Thing::Addr(address) = lease.thing else {
+            let Some(range) = lease.thing.range() else {
                 continue;
             };
             if !taken || !lease.holder.package.is_empty() {
@@ -209,7 +209,8 @@ impl Survey {
             let instance = format!("{}/{}", instance.namespace(), instance.name());
             self.reservations.push(Reservation {
                 scope: isolated.contains(&instance).then_some(instance),
-                address,
+                range,
+                subnet: lease.subnet,
                 holder: lease.holder.workload.clone(),
             });
         }

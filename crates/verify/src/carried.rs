@@ -91,6 +91,9 @@ pub(crate) fn host(ip: &str) -> Option<HostCidr> {
     host.or_else(|| ip.parse().ok().map(HostCidr::single))
 }
 
+/// The kind that messages name a book's reservation by.
+pub(crate) const RESERVATION: &str = "Reservation";
+
 /// A reservation and the place that messages name for it.
 pub(crate) struct Kept<'a> {
     origin: Origin,
@@ -107,7 +110,7 @@ pub(crate) fn origins(reservations: &[Reservation]) -> Vec<Kept<'_>> {
 
 fn origin(reservation: &Reservation) -> Origin {
     Origin {
-        object: ObjectRef::new("", "Reservation", &reservation.holder),
+        object: ObjectRef::new("", RESERVATION, &reservation.holder),
         ..Origin::default()
     }
 }
@@ -150,7 +153,7 @@ fn reserved<'a>(inputs: &'a [Input<'a>], kept: &'a [Kept<'a>], out: &mut Vec<Car
         found.push(Carried {
             id: inputs.len() + place,
             origin,
-            what: Use::Address(HostCidr::single(reservation.address)),
+            what: kept_use(reservation),
             scope: reservation.scope.as_deref(),
             user: format!("reservation/{}", reservation.holder),
             field: String::new(),
@@ -158,6 +161,16 @@ fn reserved<'a>(inputs: &'a [Input<'a>], kept: &'a [Kept<'a>], out: &mut Vec<Car
         });
     }
     out.extend(found);
+}
+
+fn kept_use(reservation: &Reservation) -> Use {
+    let Reservation { range, subnet, .. } = *reservation;
+    let first = HostCidr::single(range.first());
+    if range.first() == range.last() {
+        return Use::Address(first);
+    }
+    let subnet = subnet.unwrap_or_else(|| first.subnet());
+    Use::Range { range, subnet }
 }
 
 /// The address of a reservation of whereabouts.

@@ -1,9 +1,8 @@
 //! What is judged, and where it came from.
 
 use std::fmt;
-use std::net::IpAddr;
 
-use mooring_api::ObjectRef;
+use mooring_api::{AddrRange, Cidr, ObjectRef};
 use serde_json::Value;
 
 /// Where an object stands.
@@ -50,8 +49,10 @@ pub struct CniFile<'a> {
 pub struct Reservation {
     /// As for [`Input::scope`]; a book's isolated instances are written `namespace/name`.
     pub scope: Option<String>,
-    /// The address.
-    pub address: IpAddr,
+    /// The addresses; most are one.
+    pub range: AddrRange,
+    /// The subnet they lie in, where the book knows it.
+    pub subnet: Option<Cidr>,
     /// Who has it, for the message.
     pub holder: String,
 }

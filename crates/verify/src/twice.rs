@@ -20,7 +20,7 @@ use std::net::IpAddr;
 use mooring_api::{Code, Finding};
 use mooring_attach::nad::Use;
 
-use crate::carried::Carried;
+use crate::carried::{Carried, RESERVATION};
 use crate::input::Origin;
 use crate::pool::{Keeper, Pools};
 use crate::report::Found;
@@ -104,7 +104,11 @@ fn between_clusters(sorted: &[&Carried<'_>]) -> Vec<Found> {
             // Exclusions cut a range in pieces: one word about two objects is enough.
             && said.insert((one.id, other.id))
         {
-            let help = "give each cluster a range of its own, or exclude what the other one uses";
+            let help = if is_kept(one.origin) || is_kept(other.origin) {
+                "use what is not reserved, or end the reservation with `moor release`"
+            } else {
+                "give each cluster a range of its own, or exclude what the other one uses"
+            };
             out.push(meets(one, other, "", help));
         }
         reach.add(mine, one);
@@ -139,13 +143,27 @@ fn inside_clusters(world: &World<'_>, sorted: &[&Carried<'_>]) -> Vec<Found> {
     out
 }
 
+/// Whether it is something that a book keeps for somebody outside of packages.
+fn is_kept(origin: &Origin) -> bool {
+    origin.object.kind == RESERVATION
+}
+
 fn meets(one: &Carried<'_>, other: &Carried<'_>, then: &str, help: &str) -> Found {
     let (origin, there) = (one.origin, other.origin);
     let ((first, _), (from, to)) = (ends(one), ends(other));
     let message = match one.what {
+        Use::Address(_) if is_kept(there) => {
+            format!("{first}, used here by {origin}, is kept for {there} with all of {from}-{to}")
+        }
         Use::Address(_) => format!(
             "{first}, used here by {origin}, may be handed out again from {from}-{to} by {there}{then}"
         ),
+        Use::Range { range, .. } if is_kept(there) => {
+            format!("{range}, handed out here by {origin}, meets {from}-{to}, kept for {there}")
+        }
+        Use::Range { range, .. } if is_kept(origin) => {
+            format!("{range}, kept for {origin}, meets {from}-{to}, handed out by {there}")
+        }
         Use::Range { range, .. } => format!(
             "{range}, handed out here by {origin}, meets {from}-{to}, handed out by {there}{then}"
         ),

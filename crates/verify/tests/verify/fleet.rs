@@ -80,10 +80,11 @@ impl Files {
 
     fn reserve(&mut self, text: &str) {
         for line in text.lines() {
-            let (address, holder) = line.split_once(' ').unwrap();
+            let (range, holder) = line.split_once(' ').unwrap();
             self.reservations.push(Reservation {
                 scope: None,
-                address: address.parse().unwrap(),
+                range: range.parse().unwrap(),
+                subnet: None,
                 holder: holder.to_owned(),
             });
         }

@@ -37,6 +37,11 @@ const RULES: &[(&str, &str, Code)] = &[
         Code::DuplicateAddress,
     ),
     (
+        "… and a reserved range",
+        "range-reserved",
+        Code::OverlappingRanges,
+    ),
+    (
         "… in one pod, by attaching a NAD twice",
         "nad-attached-twice",
         Code::DuplicateAddress,
