@@ -6,6 +6,7 @@
 //! Easy to get wrong: every command needs an example in `after_help`; a test walks the tree and fails without one.
 
 mod book;
+mod fleet;
 mod keeping;
 mod package;
 mod pool;
@@ -16,6 +17,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use book::{AuditArgs, BookArg, BookCommand, ClaimArgs, FamilyArg, MgmtArg};
 pub(crate) use book::{RebuildArgs, WhoHasArgs};
+pub(crate) use fleet::FleetArgs;
 pub(crate) use keeping::{BackupArgs, ExportArgs, ImportArgs, KeepArg, RestoreArgs, TextFormat};
 pub(crate) use package::{DemoArgs, DialectArg, FunctionArgs, RenderArgs};
 pub(crate) use pool::{
@@ -44,6 +46,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Demo(DemoArgs),
     Render(RenderArgs),
+    Fleet(FleetArgs),
     #[command(name = "fn")]
     Function(FunctionArgs),
     /// Pools: what there is to take from, how full it is, and how it changes

@@ -8,6 +8,7 @@ pub(crate) mod claim;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod explain;
+pub(crate) mod fleet;
 pub(crate) mod function;
 pub(crate) mod pool;
 pub(crate) mod reference;

@@ -66,6 +66,7 @@ fn run(command: Command, world: &World, output: &mut Output) -> anyhow::Result<E
     match command {
         Command::Demo(args) => commands::demo::run(&args, world, output),
         Command::Render(args) => commands::render::run(&args, world, output),
+        Command::Fleet(args) => commands::fleet::run(&args, world, output),
         Command::Function(args) => commands::function::run(&args, world, output),
         Command::Pool(command) => commands::pool::run(&command, world, output),
         Command::Claim(args) => commands::claim::run(&args, world, output),

@@ -40,7 +40,8 @@ pub(crate) fn run(args: &RenderArgs, world: &World, output: &mut Output) -> anyh
 
 /// Raw arguments, checked.
 fn check(args: &RenderArgs, world: &World) -> anyhow::Result<Request> {
-    let source = existing(&args.source)?;
+    let help = "DIR is a package (a directory with a Kptfile) or a directory of packages";
+    let source = existing(&args.source, help)?;
     if let Some(out) = args.out.as_ref().filter(|out| out.is_file()) {
         let message = format!("--out {} is a file", out.display());
         return Err(Usage::new(
@@ -66,7 +67,7 @@ fn check(args: &RenderArgs, world: &World) -> anyhow::Result<Request> {
     })
 }
 
-fn existing(dir: &std::path::Path) -> Result<PathBuf, Usage> {
+pub(super) fn existing(dir: &std::path::Path, help: &str) -> Result<PathBuf, Usage> {
     if dir.is_dir() {
         return Ok(dir.to_owned());
     }
@@ -75,7 +76,6 @@ fn existing(dir: &std::path::Path) -> Result<PathBuf, Usage> {
     } else {
         "does not exist"
     };
-    let help = "DIR is a package (a directory with a Kptfile) or a directory of packages";
     Err(Usage::new(format!("{} {what}", dir.display()), help))
 }
 
@@ -110,7 +110,7 @@ pub(super) fn got(packages: &[PackageReport]) -> Table {
     table
 }
 
-fn addresses(interface: &InterfaceReport) -> String {
+pub(super) fn addresses(interface: &InterfaceReport) -> String {
     if interface.addresses.is_empty() {
         none_or(&interface.ranges)
     } else {
@@ -132,7 +132,7 @@ fn changes(report: &Report) -> String {
 }
 
 /// The last sentence: what was done, or would be.
-fn summary(report: &Report, check: bool) -> String {
+pub(super) fn summary(report: &Report, check: bool) -> String {
     let interfaces: usize = report.packages.iter().map(|p| p.interfaces.len()).sum();
     let size = format!(
         "{}, {}",

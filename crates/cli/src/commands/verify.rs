@@ -3,7 +3,7 @@
 //! Easy to get wrong: findings are talk and go to stderr as everywhere; stdout has the clusters, or all of it as data. With
 //! `--fix --check` it has the diff instead.
 
-mod diff;
+pub(super) mod diff;
 mod sarif;
 
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! Two texts as a unified diff: what `--fix --check` shows.
+//! Two texts as a unified diff: what `--fix --check` and `fleet --diff` show.
 //!
 //! Easy to get wrong: fixes are small and files may be large, so lines that are equal at both ends are put aside first; a
 //! middle that is still too large to compare is shown as replaced.
@@ -18,7 +18,7 @@ enum Line<'a> {
 }
 
 /// The diff of one file; empty where nothing differs.
-pub(super) fn unified(name: &str, before: &str, after: &str) -> String {
+pub(crate) fn unified(name: &str, before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let lines = compare(&old, &new);
     let changed: Vec<usize> = (0..lines.len())
