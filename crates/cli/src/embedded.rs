@@ -52,6 +52,7 @@ const PAGES: &[(&str, &str)] = files! { "docs/findings":
     "ClusterNetworkOverlap.md",
     "ClusterNetworksUnknown.md",
     "CopiedPackage.md",
+    "DelimiterInValue.md",
     "DialectUnavailable.md",
     "DownstreamTaken.md",
     "DuplicateAddress.md",
@@ -112,6 +113,7 @@ const PAGES: &[(&str, &str)] = files! { "docs/findings":
     "UnsupportedCni.md",
     "VfIndexIgnored.md",
     "VlanMissing.md",
+    "WaitingForPackage.md",
     "YamlInvalid.md",
 };
 

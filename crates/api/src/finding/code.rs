@@ -95,6 +95,10 @@ codes! {
     DialectUnavailable,
     /// Nodes are needed for ranges per node.
     MissingNodes,
+    /// A value that is written into a part of a text contains the delimiter.
+    DelimiterInValue,
+    /// The package waits for another one.
+    WaitingForPackage,
 
     // Fleets.
     /// The blueprint of a variant is not there.

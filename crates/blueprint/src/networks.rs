@@ -1,0 +1,179 @@
+//! Networks become pools: every cluster gets a subnet of its own out of a routing table's prefix, when it first asks.
+//!
+//! ```text
+//!  Network vpc-ran          claim of edge01                  the book
+//!  172.3.0.0/16 (n3)   ──►  kind network, n3, ipv4      ──►  block 172.3.0.0/24 for edge01
+//!                           the block is a prefix now   ──►  address 172.3.0.254, gateway 172.3.0.1
+//! ```
+//!
+//! Upstream, a topology with switches does this beforehand; here a subnet is a block in the book, held by cluster and network.
+//! So a new cluster moves nobody, and no topology is needed. `package` asks twice per claim: first for the block that
+//! [`subnet`] says, then for the claim itself out of the pools that [`opened`] gives. Easy to get wrong: a prefix that
+//! somebody wrote by hand and that serves the claim comes first; then nothing is carved.
+
+use std::collections::BTreeMap;
+
+use mooring_api::kinds::nephio::infra::NetworkSpec;
+use mooring_api::{Cidr, Code, Family, Finding, Severity, Span, Time, label};
+use mooring_ipam::{
+    Claim, Holder, Instance, InstanceKey, Kind, Lease, Order, Pools, Prefix, Refusal, Table, Thing,
+    Want, candidates,
+};
+
+use crate::bundle::{Object, group};
+use crate::nephio;
+
+/// Pools of the nephio dialect: what is written by hand, and what the Networks have to carve from.
+pub fn read(objects: &[Object]) -> (Pools, Vec<Finding>) {
+    let (mut pools, mut findings) = nephio::pools(objects);
+    let mut carved = Pools::default();
+    for object in objects.iter().filter(|o| o.is(group::INFRA, "Network")) {
+        match object.spec::<NetworkSpec>() {
+            Ok(spec) => add(&mut carved, object, &spec),
+            Err(finding) => findings.push(finding),
+        }
+    }
+    let mut overlaps = carved.check();
+    for finding in &mut overlaps {
+        if finding.code == Code::OverlappingPrefixes {
+            finding.severity = Severity::Warning;
+        }
+    }
+    findings.extend(overlaps);
+    for (key, instance) in carved.instances {
+        pools.instances.entry(key).or_insert(instance);
+    }
+    pools.prefixes.extend(carved.prefixes);
+    (pools, findings)
+}
+
+fn add(pools: &mut Pools, object: &Object, spec: &NetworkSpec) {
+    for (nth, table) in spec.routing_tables.iter().enumerate() {
+        let key = InstanceKey::new(object.namespace(), &table.name);
+        let instance = Instance {
+            origin: object.reference(),
+            key: key.clone(),
+            isolated: false,
+            aggregates: Vec::new(),
+        };
+        pools.instances.entry(key.clone()).or_insert(instance);
+        for (at, prefix) in table.prefixes.iter().enumerate() {
+            let mut labels = prefix.labels.clone();
+            let kind = labels.entry(label::PREFIX_KIND.to_owned());
+            kind.or_insert_with(|| Kind::Network.as_str().to_owned());
+            pools.prefixes.push(Prefix {
+                origin: object.reference(),
+                field: format!("spec.routingTables[{nth}].prefixes[{at}].prefix"),
+                instance: key.clone(),
+                cidr: prefix.prefix,
+                kind: Kind::Aggregate,
+                labels,
+                gateway: None,
+                ranges: Vec::new(),
+                exclude: Vec::new(),
+                cool_down: Span::default(),
+                drain: false,
+                kept: Vec::new(),
+            });
+        }
+    }
+}
+
+/// How long a cluster's share is, as published: a subnet, or what pools of subscribers are cut from.
+fn share(kind: Kind, family: Family) -> u8 {
+    match (kind, family) {
+        (Kind::Pool, Family::V4) => 16,
+        (Kind::Pool, Family::V6) => 48,
+        (_, Family::V4) => 24,
+        (_, Family::V6) => 64,
+    }
+}
+
+/// The block that must be taken first so that `claim` can be served; None where it can be, or where no Network has one.
+pub fn subnet(pools: &Pools, claim: &Claim) -> Option<Claim> {
+    let from_a_share = match claim.want {
+        Want::Address => true,
+        Want::Block { .. } => claim.kind == Kind::Pool,
+        Want::Range { .. } | Want::Vlan { .. } => false,
+    };
+    if !from_a_share {
+        return None;
+    }
+    let cluster = claim.selector.match_labels.get(label::CLUSTER_NAME)?;
+    let nothing = Table::new(claim.instance.clone());
+    let served = candidates(pools, &nothing, claim, Time(0));
+    let Err(Refusal::NoMatchingPrefix { .. }) = served else {
+        return None;
+    };
+    let family = claim.holder.family;
+    let len = share(claim.kind, family);
+    let mut selector = claim.selector.clone();
+    selector.match_labels.remove(label::CLUSTER_NAME);
+    selector.match_labels.insert(
+        label::PREFIX_KIND.to_owned(),
+        claim.kind.as_str().to_owned(),
+    );
+    let mut block = Claim {
+        holder: Holder {
+            cluster: cluster.clone(),
+            ..Holder::outside(format!("network/{}", claim.instance), "", family)
+        },
+        instance: claim.instance.clone(),
+        kind: Kind::Aggregate,
+        want: Want::Block { len },
+        selector,
+        fixed: None,
+        before: said(claim, len),
+        names: Vec::new(),
+        order: Order::BestFit,
+    };
+    let from = candidates(pools, &nothing, &block, Time(0)).ok()?.first()?;
+    let source = |p: &&Prefix| p.instance == claim.instance && Some(p.cidr) == from.subnet;
+    let source = pools.prefixes.iter().find(source)?;
+    // Named by what it is for, not by the prefix: a table may get a second one when the first is full.
+    block.holder.interface = match source.labels.get(label::NETWORK_NAME) {
+        Some(name) => format!("{}/{name}", claim.kind.as_str()),
+        None => claim.kind.as_str().to_owned(),
+    };
+    Some(block)
+}
+
+/// The share that the claim's own answer lies in: for a book that lost it.
+fn said(claim: &Claim, len: u8) -> Option<Thing> {
+    let before = claim.fixed.map(|f| f.addr());
+    let before = before.or_else(|| claim.before.and_then(|t| Some(t.range()?.first())));
+    before.map(|addr| Thing::Block(Cidr::containing(addr, len)))
+}
+
+/// The pools that `claim` is served from, now that its cluster holds `lease`.
+pub fn opened(pools: &Pools, claim: &Claim, lease: &Lease) -> Pools {
+    let mut opened = Pools::default();
+    let instance = pools.instances.get(&claim.instance);
+    opened
+        .instances
+        .extend(instance.map(|i| (i.key.clone(), i.clone())));
+    let Thing::Block(cidr) = lease.thing else {
+        return opened;
+    };
+    let around = |p: &&Prefix| p.instance == claim.instance && Some(p.cidr) == lease.subnet;
+    let Some(source) = pools.prefixes.iter().find(around) else {
+        return opened;
+    };
+    let mut labels: BTreeMap<String, String> = source.labels.clone();
+    labels.insert(label::CLUSTER_NAME.into(), lease.holder.cluster.clone());
+    let mut prefix = Prefix {
+        cidr,
+        kind: claim.kind,
+        labels,
+        ..source.clone()
+    };
+    prefix.fill_gateway();
+    if prefix.gateway.is_some() {
+        prefix.labels.insert(label::GATEWAY.into(), "true".into());
+    }
+    opened.prefixes.push(prefix);
+    opened
+}
+
+#[cfg(test)]
+mod tests;
