@@ -10,7 +10,7 @@ use mooring_api::{Code, Family, Finding, HostCidr, Selector, label};
 use mooring_ipam::{Claim, Holder, InstanceKey, Kind, Lease, Order, Pools, Thing, Want};
 use serde_json::{Map, Value, json};
 
-use super::engine::{self, GOES, condition, done, fail, find, is_leaving};
+use super::engine::{self, done, fail, find, is_dropped, is_leaving};
 use super::interface::put;
 use super::kinds::{IP_CLAIM, VLAN_CLAIM};
 use super::reference::{Gvk, Ref};
@@ -64,7 +64,7 @@ pub fn wants(
     let mut failed = Vec::new();
     let gvk = subject(function);
     for object in bundle.objects.iter().filter(|o| gvk.has(o)) {
-        if object.annotation(ACTION).is_some() || is_dropped(bundle, object) {
+        if object.annotation(ACTION).is_some() || is_dropped(&bundle.marks, object) {
             continue;
         }
         match wish(function, bundle, object, ctx) {
@@ -85,23 +85,14 @@ pub fn leaving(function: Function, bundle: &Bundle, ctx: &Context<'_>) -> Vec<Wi
     let gvk = subject(function);
     let objects = bundle.objects.iter().filter(|o| gvk.has(o));
     objects
-        .filter(|o| is_dropped(bundle, o))
+        .filter(|o| is_dropped(&bundle.marks, o))
         .filter_map(|o| wish(function, bundle, o, ctx).ok())
         .collect()
 }
 
-/// The mark alone may also mean that the package is not ready.
-fn is_dropped(bundle: &Bundle, object: &Object) -> bool {
-    let stated = condition(&bundle.marks, &Ref::of(object));
-    is_leaving(object) && stated.is_none_or(|c| c.message == GOES)
-}
-
 /// Removes a claim whose address went back, and its condition.
 pub fn forget(bundle: &mut Bundle, wish: &Wish) {
-    let reference = named(wish);
-    let kind = reference.to_string();
-    bundle.objects.retain(|o| Ref::of(o) != reference);
-    bundle.marks.conditions.retain(|c| c.kind != kind);
+    engine::remove(bundle, &named(wish));
 }
 
 fn wish(

@@ -16,7 +16,6 @@ mod inventory;
 use mooring_api::{Code, Condition, Finding, Status};
 use serde_json::{Map, Value};
 
-pub(crate) use self::children::GOES;
 use self::inventory::{Entry, Inventory};
 use super::reference::{Gvk, Ref};
 use super::seen::Seen;
@@ -55,8 +54,8 @@ pub(crate) struct Rule {
     pub(crate) watches: &'static [(Gvk, Watch)],
     /// Whether it says that the whole package is specialised.
     pub(crate) root: bool,
-    /// Whether a subject without a condition belongs to the condition of its owner. A NAD's name may differ
-    /// from the name in its condition.
+    /// Whether a subject without a condition belongs to the condition of its owner, or to nobody. A NAD's name may
+    /// differ from the name in its condition, and some are written by hand.
     pub(crate) one_per_owner: bool,
     /// What a subject wants to own.
     pub(crate) populate: fn(&Object, &Seen) -> Result<Vec<Object>, Failure>,
@@ -132,12 +131,22 @@ pub(crate) fn run(rule: &Rule, bundle: &mut Bundle) -> Vec<Finding> {
     if rule.root {
         begin_root(&mut bundle.marks);
     }
+    if rule.owns.is_empty() {
+        let dropped = bundle.objects.iter().filter(|o| rule.subject.has(o));
+        let dropped = dropped
+            .filter(|o| is_dropped(&bundle.marks, o))
+            .map(Ref::of);
+        for reference in dropped.collect::<Vec<_>>() {
+            remove(bundle, &reference);
+        }
+    }
     let mut inventory = Inventory::read(rule, bundle);
     match Seen::gather(rule, bundle) {
         Ok(seen) => {
             said.extend(seen.said.iter().cloned());
             populate(rule, bundle, &mut inventory, &seen, &mut said);
             for (reference, entry) in &inventory.entries {
+                said.extend(orphans(rule, reference, entry));
                 children::settle(bundle, reference, entry);
             }
             for (reference, entry) in &inventory.entries {
@@ -195,7 +204,9 @@ fn refuse(rule: &Rule, bundle: &mut Bundle, inventory: &Inventory, failure: &Fai
     } else {
         let subjects = bundle.objects.iter().filter(|o| rule.subject.has(o));
         for reference in subjects.map(Ref::of).collect::<Vec<_>>() {
-            fail(&mut bundle.marks, &reference, &failure.message);
+            if inventory.entries.contains_key(&reference) {
+                fail(&mut bundle.marks, &reference, &failure.message);
+            }
         }
     }
     for (reference, entry) in &inventory.entries {
@@ -207,6 +218,26 @@ fn refuse(rule: &Rule, bundle: &mut Bundle, inventory: &Inventory, failure: &Fai
             .objects
             .retain(|o| !rule.subject.has(o) || o.annotation(OWNER).is_none());
     }
+}
+
+/// What names an owner that the package does not have: nobody waits for it, and nobody will say so.
+fn orphans(rule: &Rule, reference: &Ref, entry: &Entry) -> Vec<Finding> {
+    if !rule.root || entry.exists {
+        return Vec::new();
+    }
+    let orphans = entry.owns.iter().filter(|(_, child)| child.exists);
+    orphans
+        .map(|(orphan, _)| {
+            let text = format!(
+                "its owner {}/{} is not in the package, so no network function gets it",
+                reference.kind, reference.name
+            );
+            Finding::warning(Code::UnknownWorkload, text)
+                .on(&orphan.object())
+                .at(format!("metadata.annotations[{OWNER}]"))
+                .help("Name the network function of this package.")
+        })
+        .collect()
 }
 
 fn populate(
@@ -246,7 +277,8 @@ fn populate(
 /// it waits for the subject in turn.
 fn is_ready(marks: &Marks, reference: &Ref, entry: &Entry) -> bool {
     let holds = |r: &Ref| condition(marks, r).is_some_and(|c| c.status != Status::False);
-    if entry.failed || !entry.owns.keys().all(holds) {
+    let owned = |r: &Ref| holds(r) && of_owner(marks, reference, r).is_some();
+    if entry.failed || !entry.owns.keys().all(owned) {
         return false;
     }
     let Some(own) = condition(marks, reference) else {
@@ -265,6 +297,12 @@ fn update(
     said: &mut Vec<Finding>,
 ) {
     if !is_ready(&bundle.marks, reference, entry) {
+        return;
+    }
+    // Its object is gone, and so is all that it owned.
+    if !entry.exists && !rule.owns.is_empty() {
+        let kind = reference.to_string();
+        bundle.marks.conditions.retain(|c| c.kind != kind);
         return;
     }
     let related = entry.owns.keys().chain(&entry.watches);
@@ -296,6 +334,12 @@ fn update(
 /// The condition of an object.
 pub(crate) fn condition<'a>(marks: &'a Marks, reference: &Ref) -> Option<&'a Condition> {
     marks.conditions.named(&reference.to_string()).next()
+}
+
+/// The condition of a child, where it names its owner. One that does not was made by somebody who did not know of an
+/// owner, and is made again.
+fn of_owner<'a>(marks: &'a Marks, owner: &Ref, child: &Ref) -> Option<&'a Condition> {
+    condition(marks, child).filter(|c| c.reason == owner.to_string())
 }
 
 /// The object of that kind and name, in whatever namespace.
@@ -397,6 +441,19 @@ fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
             into.insert(key, value);
         }
     }
+}
+
+/// Removes an object and its condition.
+pub(crate) fn remove(bundle: &mut Bundle, reference: &Ref) {
+    let kind = reference.to_string();
+    bundle.objects.retain(|o| Ref::of(o) != *reference);
+    bundle.marks.conditions.retain(|c| c.kind != kind);
+}
+
+/// Whether its owner wants it no more. The mark alone may also mean that the package is not ready.
+pub(crate) fn is_dropped(marks: &Marks, object: &Object) -> bool {
+    let stated = condition(marks, &Ref::of(object));
+    is_leaving(object) && stated.is_none_or(|c| c.message == children::GOES)
 }
 
 /// Whether somebody asked to release what it holds.

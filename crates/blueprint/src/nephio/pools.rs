@@ -12,11 +12,8 @@ use crate::bundle::{Object, group};
 /// Reads the pools among `objects`. Overlaps between instances are only said: the published backend allows them.
 pub fn pools(objects: &[Object]) -> (Pools, Vec<Finding>) {
     let (mut pools, mut findings) = crate::pools::read(objects);
-    for finding in &mut findings {
-        if finding.code == Code::OverlappingPrefixes {
-            finding.severity = Severity::Warning;
-        }
-    }
+    let apart = pools.check();
+    findings.retain(|f| !apart.contains(f));
     for prefix in &mut pools.prefixes {
         adjust(prefix, objects);
     }
@@ -38,6 +35,12 @@ pub fn pools(objects: &[Object]) -> (Pools, Vec<Finding>) {
         }
     }
     pools.prefixes = joined;
+    findings.extend(pools.check().into_iter().map(|mut finding| {
+        if finding.code == Code::OverlappingPrefixes {
+            finding.severity = Severity::Warning;
+        }
+        finding
+    }));
     (pools, findings)
 }
 

@@ -14,13 +14,13 @@
 use mooring_api::{Condition, Status};
 
 use super::inventory::{Child, Entry};
-use super::{Own, condition, find, is_leaving, place, put, set, write};
+use super::{Own, condition, find, is_leaving, of_owner, place, put, set, write};
 use crate::bundle::{Bundle, Marks, Object};
 use crate::nephio::DELETE;
 use crate::nephio::reference::Ref;
 
 /// The text of a condition whose object is wanted no more.
-pub(crate) const GOES: &str = "delete resource";
+pub(super) const GOES: &str = "delete resource";
 
 /// Brings the children of one subject to what it wants.
 pub(super) fn settle(bundle: &mut Bundle, subject: &Ref, entry: &Entry) {
@@ -37,12 +37,12 @@ pub(super) fn settle(bundle: &mut Bundle, subject: &Ref, entry: &Entry) {
     if entry
         .owns
         .iter()
-        .any(|(reference, child)| changes(bundle, reference, child))
+        .any(|(reference, child)| changes(bundle, subject, reference, child))
     {
         flip(&mut bundle.marks, subject, entry);
     }
     for (reference, child) in &entry.owns {
-        if condition(&bundle.marks, reference).is_none() {
+        if of_owner(&bundle.marks, subject, reference).is_none() {
             let (status, message) = match child.own {
                 Own::Local => (Status::True, "child local resource -> done"),
                 Own::Initial => (Status::False, "create initial resource condition"),
@@ -110,16 +110,13 @@ fn is_ours(own: Own) -> bool {
 /// in writing the text.
 fn is_said(marks: &Marks, subject: &Ref, reference: &Ref, own: Own) -> bool {
     own == Own::RemoteCondition
-        && condition(marks, reference).is_some_and(|c| {
-            c.status == Status::False
-                && c.message != "create condition"
-                && c.reason == subject.to_string()
-        })
+        && of_owner(marks, subject, reference)
+            .is_some_and(|c| c.status == Status::False && c.message != "create condition")
 }
 
 /// Whether anything is to be done for a child. What leaves already is no news.
-fn changes(bundle: &Bundle, reference: &Ref, child: &Child) -> bool {
-    let stated = condition(&bundle.marks, reference);
+fn changes(bundle: &Bundle, subject: &Ref, reference: &Ref, child: &Child) -> bool {
+    let stated = of_owner(&bundle.marks, subject, reference);
     match &child.made {
         Some(_) => stated.is_none() || !child.exists || differs(bundle, reference, child),
         None => true,

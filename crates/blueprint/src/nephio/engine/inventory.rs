@@ -78,7 +78,7 @@ impl Inventory {
             let product = rule.one_per_owner
                 && rule.subject.has(object)
                 && condition(&bundle.marks, &reference).is_none()
-                && owner.as_ref().is_some_and(|o| owners.contains_key(o));
+                && owner.as_ref().is_none_or(|o| owners.contains_key(o));
             if !product {
                 inventory.add(rule, &owners, reference, owner.as_ref(), true);
             }
