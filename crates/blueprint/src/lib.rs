@@ -10,6 +10,7 @@
 //! ([`port::read`]), never Interfaces, so that a package that begins with an IPClaim is no special case.
 
 pub mod attach;
+pub mod backend;
 pub mod bundle;
 pub mod choices;
 pub mod claim;
