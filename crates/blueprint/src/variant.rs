@@ -113,6 +113,15 @@ fn namespace(object: &Object) -> &str {
     }
 }
 
+/// Some of many names, for a sentence.
+fn few(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    match names.len().checked_sub(SHOWN) {
+        Some(more) if more > 1 => format!("{} and {more} more", names[..SHOWN].join(", ")),
+        _ => crate::cluster::said(names),
+    }
+}
+
 /// Two variants at one place, or one inside of another.
 fn taken_twice(variants: &[Variant]) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -166,7 +166,8 @@ pub fn fleet(
     };
     let beside = plan.beside(store, fleet, &out)?;
     let clones = std::mem::take(&mut plan.clones);
-    let trees = Trees::cloned(clones.source, out, clones.elsewhere);
+    let ids = known_ids(store, &fleet.out)?;
+    let trees = Trees::cloned(clones.source, out, clones.elsewhere, ids);
     let units = if plan.variants.is_empty() {
         Vec::new()
     } else {
@@ -199,6 +200,16 @@ pub fn fleet(
         downstreams: plan.tell(&trees, &changes, &report, fleet),
         report,
     })
+}
+
+/// The packages that the book knows below the output: one whose files were lost is still the same package.
+fn known_ids(store: &dyn Store, out: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let root = place(out, "");
+    let inside = store.packages()?.into_iter().filter_map(|record| {
+        let dir = Path::new(&record.path).strip_prefix(&root).ok()?;
+        Some((dir.to_str()?.to_owned(), record.id))
+    });
+    Ok(inside.collect())
 }
 
 fn request(fleet: &FleetRequest) -> Request {

@@ -33,6 +33,8 @@ pub(crate) struct Trees {
     out: Option<Tree>,
     /// Where a file of the source really stands, where that is not below the root: a fleet's clones.
     elsewhere: BTreeMap<String, PathBuf>,
+    /// Ids of packages whose output was lost, as the book knows them.
+    ids: BTreeMap<String, String>,
 }
 
 /// What stands in a directory after an interrupted run was finished or undone; a check only says that there is one.
@@ -83,15 +85,22 @@ impl Trees {
             source,
             out,
             elsewhere: BTreeMap::new(),
+            ids: BTreeMap::new(),
         }
     }
 
     /// A source that stands nowhere as it is: clones of files that stand elsewhere.
-    pub(crate) fn cloned(source: Tree, out: Tree, elsewhere: BTreeMap<String, PathBuf>) -> Self {
+    pub(crate) fn cloned(
+        source: Tree,
+        out: Tree,
+        elsewhere: BTreeMap<String, PathBuf>,
+        ids: BTreeMap<String, String>,
+    ) -> Self {
         Self {
             source,
             out: Some(out),
             elsewhere,
+            ids,
         }
     }
 
@@ -183,6 +192,10 @@ impl Trees {
 
     /// The id that an earlier run minted into OUT.
     pub(crate) fn previous_id(&self, dir: &str) -> Option<String> {
+        self.written_id(dir).or_else(|| self.ids.get(dir).cloned())
+    }
+
+    fn written_id(&self, dir: &str) -> Option<String> {
         let path = if dir.is_empty() {
             "Kptfile".to_owned()
         } else {

@@ -197,8 +197,10 @@ impl Walk<'_> {
 
     fn text(&mut self, node: &Node, text: &str, path: &Path<'_>) -> bool {
         if !node.choices.is_empty() && !node.choices.iter().any(|c| c == text) {
-            let help = words::near(text, node.choices.iter().map(String::as_str))
-                .map_or_else(String::new, |near| format!("did you mean {near}?"));
+            let help = words::near(text, node.choices.iter().map(String::as_str)).map_or_else(
+                || "write one of these".to_owned(),
+                |near| format!("did you mean {near}?"),
+            );
             let message = format!("{path} is {text:?}; it must be one of {}", choices(node));
             self.invalid(path, message, help);
             return false;

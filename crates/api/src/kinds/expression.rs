@@ -88,9 +88,11 @@ impl TextExpression {
     }
 }
 
-/// Errors of the parser come with a drawing below them.
+/// Errors of the parser come with a place in front of them and a drawing below.
 fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default().trim()
+    let line = text.lines().next().unwrap_or_default().trim();
+    line.split_once("Syntax error: ")
+        .map_or(line, |(_, what)| what)
 }
 
 fn said(value: &Cel) -> &'static str {
@@ -133,7 +135,8 @@ mod tests {
     const NAMES: [&str; 2] = ["target", "packageDefault"];
 
     fn evaluate(text: &str) -> Result<String, String> {
-        let target = json!({"name": "edge01", "package": "upf", "labels": {"site": "a"}, "annotations": {}});
+        let target =
+            json!({"name": "edge01", "package": "upf", "labels": {"site": "a"}, "annotations": {}});
         let variables = Variables::new([("target", &target), ("packageDefault", &json!("upf"))]);
         TextExpression::compile(text, &NAMES)?.evaluate(&variables)
     }

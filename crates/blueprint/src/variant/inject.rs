@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use mooring_api::kinds::porch::Injector;
 use mooring_api::{Code, Condition, Finding, Status, annotation};
 
-use super::{Variant, namespace};
+use super::{Variant, few, namespace};
 use crate::bundle::{Bundle, Marks, Object, group, map_below};
-use crate::cluster::{name_of, said};
+use crate::cluster::name_of;
 
 const CLUSTER: &str = "WorkloadCluster";
 const FIELD: &str = "metadata.annotations[kpt.dev/config-injection]";
@@ -34,7 +34,7 @@ pub(super) fn inject(variant: &Variant, bundle: &mut Bundle, site: &[Object]) ->
     let Bundle { objects, marks } = &mut *bundle;
     for point in objects.iter_mut() {
         let Some(how) = point.annotation(annotation::CONFIG_INJECTION) else {
-            continue;
+            continue; // checked above: it is text, or absent
         };
         let required = how == "required";
         let condition = condition(point);
@@ -90,7 +90,8 @@ fn check(bundle: &Bundle) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
     for point in &bundle.objects {
-        let Some(how) = point.annotation(annotation::CONFIG_INJECTION) else {
+        let annotations = point.value.pointer("/metadata/annotations");
+        let Some(how) = annotations.and_then(|a| a.get(annotation::CONFIG_INJECTION)) else {
             continue;
         };
         if how != "required" && how != "optional" {
@@ -98,7 +99,7 @@ fn check(bundle: &Bundle) -> Vec<Finding> {
                 Finding::error(
                     Code::InvalidAnnotation,
                     format!(
-                        "{} is {how:?}; it must be required or optional",
+                        "{} is {how}; it must be required or optional",
                         annotation::CONFIG_INJECTION
                     ),
                 )
@@ -151,7 +152,7 @@ fn choose<'a>(
         return Err(format!(
             "no injector of variant {} names {}",
             variant.name,
-            said(&names)
+            few(&names)
         ));
     };
     let core_map = point.group().is_empty() && point.kind() == "ConfigMap";

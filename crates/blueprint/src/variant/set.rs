@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::template::{Evaluator, Inputs};
-use super::{Blueprint, Variant, namespace};
+use super::{Blueprint, Variant, few, namespace};
 use crate::bundle::Object;
 
 /// Names of variants are names of objects.
@@ -206,7 +206,7 @@ fn nothing(target: &Target, local: &[&Object], origin: &ObjectRef, at: &str) -> 
         Code::NothingSelected,
         format!(
             "this selects nothing; of kind {kind} there are {}",
-            crate::cluster::said(&known)
+            few(&known)
         ),
     )
     .on(origin)

@@ -13,8 +13,8 @@ use mooring_api::kinds::{TextExpression, Variables};
 use mooring_api::{Code, Finding, ObjectRef};
 use serde_json::{Value, json};
 
-use super::place;
 use super::set::about;
+use super::{few, place};
 use crate::bundle::Object;
 
 /// What expressions may name, `repository` last.
@@ -42,6 +42,8 @@ pub(super) struct Evaluator<'a> {
     origin: &'a ObjectRef,
     compiled: BTreeMap<(String, usize), Result<TextExpression, String>>,
     pub(super) findings: Vec<Finding>,
+    /// Whether the template at hand could not be filled.
+    failed: bool,
 }
 
 /// What one target's expressions see.
@@ -58,6 +60,7 @@ impl<'a> Evaluator<'a> {
             origin,
             compiled: BTreeMap::new(),
             findings: Vec::new(),
+            failed: false,
         }
     }
 
@@ -68,7 +71,7 @@ impl<'a> Evaluator<'a> {
         template: &VariantTemplate,
         inputs: &Inputs<'_>,
     ) -> bool {
-        let before = self.findings.len();
+        self.failed = false;
         let Some(repository) = self.repository(spec, template, inputs) else {
             return false;
         };
@@ -124,7 +127,7 @@ impl<'a> Evaluator<'a> {
             let empty = filled.mutators.is_empty() && filled.validators.is_empty();
             spec.pipeline = (!empty).then_some(filled);
         }
-        !self.findings[before..].iter().any(Finding::is_error)
+        !self.failed
     }
 
     /// The repository that the variant goes to.
@@ -159,10 +162,7 @@ impl<'a> Evaluator<'a> {
             self.add(
                 Finding::error(
                     Code::UnknownRepository,
-                    format!(
-                        "there is no Repository {repo}; known are {}",
-                        crate::cluster::said(&known)
-                    ),
+                    format!("there is no Repository {repo}; known are {}", few(&known)),
                 )
                 .at(field)
                 .help("Correct the name, or add the Repository object to the fleet."),
@@ -294,9 +294,13 @@ impl<'a> Evaluator<'a> {
         let compiled = self.compiled.entry(key);
         let compiled = compiled.or_insert_with(|| TextExpression::compile(text, scope.names));
         let outcome = match compiled {
-            Ok(expression) => expression
-                .evaluate(&scope.variables)
-                .map_err(|why| format!("for {}: {why}", scope.who)),
+            Ok(expression) => expression.evaluate(&scope.variables).map_err(|why| {
+                match why.strip_prefix("it gives ") {
+                    // The same for every target.
+                    Some(_) => why,
+                    None => format!("for {}: {why}", scope.who),
+                }
+            }),
             Err(why) => Err(why.clone()),
         };
         match outcome {
@@ -313,10 +317,13 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What is wrong with an expression is said once, not per target.
+    /// What is wrong with an expression is said once; what is wrong with its values, for a few targets.
     fn add(&mut self, finding: Finding) {
+        const SHOWN: usize = 3;
+        self.failed |= finding.is_error();
         let finding = finding.on(self.origin);
-        if !self.findings.contains(&finding) {
+        let alike = self.findings.iter().filter(|f| f.field == finding.field);
+        if !self.findings.contains(&finding) && alike.count() < SHOWN {
             self.findings.push(finding);
         }
     }
