@@ -16,6 +16,7 @@ mod documents;
 mod flavour;
 mod fleet;
 mod function;
+mod import;
 pub mod journal;
 mod moved;
 mod parallel;
@@ -38,6 +39,7 @@ use mooring_ipam::Pools;
 
 pub use fleet::{DownstreamReport, FileTexts, FleetReport, FleetRequest, Happened, fleet};
 pub use function::{Answer, Call, function, function_as};
+pub use import::{Imported, import_nephio};
 pub use pool::{PoolReport, PoolRequest, change_pool, change_pool_on};
 pub use read::{rebuild, verify};
 pub use render::render;
