@@ -7,6 +7,7 @@
 
 mod book;
 mod fleet;
+mod import;
 mod keeping;
 mod package;
 mod pool;
@@ -18,6 +19,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use book::{AuditArgs, BookArg, BookCommand, ClaimArgs, FamilyArg, MgmtArg};
 pub(crate) use book::{RebuildArgs, WhoHasArgs};
 pub(crate) use fleet::FleetArgs;
+pub(crate) use import::{ImportCommand, ImportNephioArgs};
 pub(crate) use keeping::{BackupArgs, ExportArgs, ImportArgs, KeepArg, RestoreArgs, TextFormat};
 pub(crate) use package::{DemoArgs, DialectArg, FunctionArgs, RenderArgs};
 pub(crate) use pool::{
@@ -62,6 +64,12 @@ pub(crate) enum Command {
         after_help = "Example:\n  moor book rebuild --check deployed/"
     )]
     Book(BookCommand),
+    /// Take over what another system knows of addresses
+    #[command(
+        subcommand,
+        after_help = "Example:\n  moor import nephio nephio.yaml deployed/ --mgmt mgmt"
+    )]
+    Import(ImportCommand),
     Verify(VerifyArgs),
     Trace(TraceArgs),
     Explain(ExplainArgs),

@@ -10,6 +10,7 @@ pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod fleet;
 pub(crate) mod function;
+pub(crate) mod import;
 pub(crate) mod pool;
 pub(crate) mod reference;
 pub(crate) mod release;

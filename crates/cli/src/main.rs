@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::args::{BookArg, BookCommand, Cli, Command, FunctionArgs};
+use crate::args::{BookArg, BookCommand, Cli, Command, FunctionArgs, ImportCommand};
 use crate::output::Output;
 use crate::world::{Exit, World};
 
@@ -79,6 +79,9 @@ fn run(command: Command, world: &World, output: &mut Output) -> anyhow::Result<E
         Command::Book(BookCommand::Import(args)) => commands::book::import(&args, world, output),
         Command::Book(BookCommand::Rebuild(args)) => commands::book::rebuild(&args, world, output),
         Command::Book(BookCommand::Audit(args)) => commands::book::audit(&args, world, output),
+        Command::Import(ImportCommand::Nephio(args)) => {
+            commands::import::nephio(&args, world, output)
+        }
         Command::Verify(args) => commands::verify::run(&args, world, output),
         Command::Trace(args) => commands::trace::run(&args, world, output),
         Command::Explain(args) => commands::explain::run(&args, world, output),
