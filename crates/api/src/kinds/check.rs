@@ -23,10 +23,12 @@ use super::registry::find;
 use crate::{Code, Finding, ObjectRef};
 
 /// Kinds that we carry along and decide nothing from.
-const CARRIED: [&str; 5] = [
+const CARRIED: [&str; 7] = [
     "Capacity",
+    "Config",
     "DataNetwork",
     "Dependency",
+    "NFDeployment",
     "Network",
     "Repository",
 ];

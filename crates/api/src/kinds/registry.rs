@@ -119,6 +119,10 @@ pub fn all() -> &'static [Kind] {
             Kind::of::<super::nephio::req::Dependency>(),
             #[cfg(feature = "nephio")]
             Kind::of::<super::nephio::req::Capacity>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::workload::NFDeployment>(),
+            #[cfg(feature = "nephio")]
+            Kind::of::<super::nephio::config::Config>(),
             #[cfg(feature = "porch")]
             Kind::of::<super::porch::PackageVariant>(),
             #[cfg(feature = "porch")]

@@ -76,7 +76,7 @@ fn no_field_of_a_published_crd_is_missing_from_ours() {
         }
     }
     // Ours alone: IPAllocation and the infra NetworkInstance, which nobody publishes today.
-    assert_eq!(compared.len(), 14, "{compared:#?}");
+    assert_eq!(compared.len(), 16, "{compared:#?}");
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
@@ -84,7 +84,7 @@ fn no_field_of_a_published_crd_is_missing_from_ours() {
 fn reads(object: &Value) -> Result<(), String> {
     use mooring_api::kinds::{
         multus,
-        nephio::{infra, ipam, req, vlan},
+        nephio::{config, infra, ipam, req, vlan, workload},
         porch, read,
     };
     let text = |k: &str| object.get(k).and_then(Value::as_str).unwrap_or_default();
@@ -104,6 +104,8 @@ fn reads(object: &Value) -> Result<(), String> {
         (_, "DataNetwork") => read::<req::DataNetwork>(object).err(),
         (_, "Dependency") => read::<req::Dependency>(object).err(),
         (_, "Capacity") => read::<req::Capacity>(object).err(),
+        (_, "NFDeployment") => read::<workload::NFDeployment>(object).err(),
+        (_, "Config") => read::<config::Config>(object).err(),
         (_, "NetworkAttachmentDefinition") => {
             read::<multus::NetworkAttachmentDefinition>(object).err()
         }

@@ -5,6 +5,8 @@
 //! Easy to get wrong: an Interface that is tagged but has no VLAN yet is left out; one that is not tagged at all
 //! never gets one, and belongs in.
 
+use std::collections::BTreeMap;
+
 use mooring_api::kinds::nephio::req::IpFamilyPolicy;
 use mooring_api::{Code, HostCidr};
 use serde::Deserialize as _;
@@ -51,7 +53,7 @@ struct Instance {
 
 fn update(input: &Input<'_>) -> Result<Updated, Failure> {
     let mut object = input.object()?.clone();
-    let mut instances: std::collections::BTreeMap<String, Instance> = Default::default();
+    let mut instances: BTreeMap<String, Instance> = BTreeMap::new();
     for network in input.all(DATA_NETWORK) {
         let Some(pools) = list(network, "/status/pools") else {
             continue;

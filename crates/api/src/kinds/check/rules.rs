@@ -62,7 +62,9 @@ fn entries(node: &Node, map: &Fields, wanted: impl Fn(&Node) -> bool) -> Cel {
     let is_field = |name: &str| node.fields.contains_key(name);
     let key = |name: &String| {
         let escaped = is_field(name).then(|| escaped(name)).flatten();
-        Key::String(Arc::new(escaped.map_or_else(|| name.clone(), str::to_owned)))
+        Key::String(Arc::new(
+            escaped.map_or_else(|| name.clone(), str::to_owned),
+        ))
     };
     let mut converted = HashMap::new();
     for (name, value) in map.iter().filter(|(_, v)| !v.is_null()) {
