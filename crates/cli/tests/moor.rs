@@ -21,6 +21,8 @@ mod examples;
 mod explain;
 #[path = "moor/fix.rs"]
 mod fix;
+#[path = "moor/fleet.rs"]
+mod fleet;
 #[path = "moor/function.rs"]
 mod function;
 #[path = "moor/guides.rs"]
@@ -29,6 +31,10 @@ mod guides;
 mod help;
 #[path = "moor/hostile.rs"]
 mod hostile;
+#[path = "moor/import.rs"]
+mod import;
+#[path = "moor/kpt.rs"]
+mod kpt;
 #[path = "moor/plugins.rs"]
 mod plugins;
 #[path = "moor/pool.rs"]

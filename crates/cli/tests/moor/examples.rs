@@ -62,6 +62,7 @@ fn every_example_is_rendered_and_verified_as_its_readme_says() {
         "oai-split",
         "sd-core",
         "sriov",
+        "variants",
     ];
     assert_eq!(names, expected);
 }
