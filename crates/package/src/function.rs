@@ -5,6 +5,7 @@
 //! error is. The native one changes nothing and fails; Nephio's writes a condition and succeeds.
 
 mod nephio;
+mod order;
 
 use mooring_api::{Code, Finding, ObjectRef, Span, Time, annotation};
 use mooring_blueprint::claim::{Given, Wish, stamp_local};
@@ -109,6 +110,7 @@ pub fn function_as(
         results: findings,
         notes: Vec::new(),
         failed,
+        sorted: false,
     };
     Ok(written(&list, input, ran))
 }
@@ -123,6 +125,8 @@ struct Ran {
     notes: Vec<Finding>,
     /// Whether the program ends with an error.
     failed: bool,
+    /// Whether items go out in the published order.
+    sorted: bool,
 }
 
 /// The list as it goes out.
@@ -139,7 +143,11 @@ fn written(list: &ResourceList, input: &[u8], mut ran: Ran) -> Answer {
     findings.extend(ran.notes);
     match list.output(&ran.items, &results) {
         Ok(stdout) => Answer {
-            stdout,
+            stdout: ran
+                .sorted
+                .then(|| order::sorted(&stdout))
+                .flatten()
+                .unwrap_or(stdout),
             findings,
             failed: ran.failed,
         },

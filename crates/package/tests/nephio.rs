@@ -185,7 +185,9 @@ fn results(dir: &Path, answer: &Answer) -> Result<(), String> {
 }
 
 fn shown(findings: &[Finding]) -> String {
-    findings.iter().map(|f| format!("{f}\n")).collect()
+    findings
+        .iter()
+        .fold(String::new(), |text, f| text + &f.to_string() + "\n")
 }
 
 /// An expectation of ours: compared, or rewritten.
@@ -337,4 +339,62 @@ fn marks_choose_the_dialect() {
         "{}",
         native.stdout
     );
+}
+
+#[test]
+fn comments_stay_and_items_go_out_in_the_published_order() {
+    let input = "\
+apiVersion: config.kubernetes.io/v1
+kind: ResourceList
+items:
+- apiVersion: req.nephio.org/v1alpha1
+  kind: Interface
+  metadata:
+    name: sbi
+    annotations:
+      internal.config.kubernetes.io/path: sbi.yaml
+  spec: # the pod network
+    networkInstance: {name: default}
+- apiVersion: kpt.dev/v1
+  kind: Kptfile
+  metadata:
+    name: amf # ours
+  info:
+    description: an AMF
+- apiVersion: infra.nephio.org/v1alpha1
+  kind: WorkloadCluster
+  metadata: {name: c}
+  spec: {clusterName: edge01, cnis: [macvlan], masterInterface: eth1} # one NIC
+";
+    let expected = "\
+apiVersion: config.kubernetes.io/v1
+kind: ResourceList
+items:
+- apiVersion: infra.nephio.org/v1alpha1
+  kind: WorkloadCluster
+  metadata: {name: c}
+  spec: {clusterName: edge01, cnis: [macvlan], masterInterface: eth1} # one NIC
+- apiVersion: kpt.dev/v1
+  kind: Kptfile
+  metadata:
+    name: amf # ours
+  info:
+    description: an AMF
+  status:
+    conditions:
+    - type: req.nephio.org/v1alpha1.Interface.sbi
+      status: \"True\"
+      message: update done
+- apiVersion: req.nephio.org/v1alpha1
+  kind: Interface
+  metadata:
+    name: sbi
+    annotations:
+      internal.config.kubernetes.io/path: sbi.yaml
+  spec: # the pod network
+    networkInstance: {name: default}
+  status: {}
+";
+    let answer = call("interface-fn", input, &MemoryStore::new());
+    assert_eq!(answer.stdout, expected);
 }

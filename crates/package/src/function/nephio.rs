@@ -2,8 +2,8 @@
 //!
 //! What goes wrong with one object is a condition of the Kptfile, and the run succeeds: a pipeline goes on, and a
 //! later step may mend it. Beyond that, people want to know: everything is said on stderr, what the book refuses is
-//! an error result, and `strict` makes every failed condition one. Easy to get wrong: items go out in the published
-//! order, by apiVersion, kind, namespace and name.
+//! an error result, and `strict` makes every failed condition one. Easy to get wrong: what is only said on stderr must
+//! not be a result, because the whole list is compared with the published one.
 
 use mooring_api::{Code, Finding, Severity, Time};
 use mooring_blueprint::nephio::{self, Function};
@@ -50,6 +50,7 @@ pub(super) fn run(
         failed: finding.is_error(),
         results: vec![finding],
         notes: Vec::new(),
+        sorted: true,
     };
     if list.items().is_empty() {
         let text = "no resources present in the resourcelist";
@@ -82,30 +83,13 @@ pub(super) fn run(
         results.append(&mut said);
     }
     notes.append(&mut said);
-    let mut items = collect(list, place, &bundle);
-    items.sort_by_cached_key(order);
     Ok(Ran {
-        items,
+        items: collect(list, place, &bundle),
+        sorted: true,
         failed: strict && results.iter().any(Finding::is_error),
         results,
         notes,
     })
-}
-
-/// The order in which the published functions print items.
-fn order(item: &Value) -> String {
-    let text = |path: &str| {
-        item.pointer(path)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let parts = [
-        "/apiVersion",
-        "/kind",
-        "/metadata/namespace",
-        "/metadata/name",
-    ];
-    parts.map(text).join(" ")
 }
 
 /// The functions that meet the book.

@@ -13,9 +13,8 @@ pub(crate) fn of(dir: &Path, config: Option<&str>) -> String {
         .map(|entry| entry.unwrap().path())
         .filter(|path| {
             let name = path.file_name().unwrap().to_str().unwrap();
-            path.is_file()
-                && !name.starts_with('_')
-                && (name == "Kptfile" || name.ends_with(".yaml") || name.ends_with(".yml"))
+            let yaml = path.extension().is_some_and(|e| e == "yaml" || e == "yml");
+            path.is_file() && !name.starts_with('_') && (name == "Kptfile" || yaml)
         })
         .collect();
     files.sort();
