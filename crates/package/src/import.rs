@@ -15,8 +15,8 @@ use std::path::PathBuf;
 
 use mooring_api::{Code, Finding, Time};
 use mooring_blueprint::backend::{self, Owned, Whose};
-use mooring_book::{Content, Merge, PackageRecord, Reservation};
-use mooring_ipam::{InstanceKey, Lease, State, Table};
+use mooring_book::{Clash, Content, Merge, PackageRecord, Reservation, Why};
+use mooring_ipam::{Holder, InstanceKey, Lease, State, Table, Thing};
 
 use gather::Gathered;
 
@@ -55,7 +55,7 @@ pub fn import_nephio(sources: &[PathBuf], now: Time) -> Imported {
         ..Imported::default()
     };
     settle(&owned, &mut gathered, &mut out, now);
-    let nothing = out.leases.is_empty() && out.pools == 0 && gathered.packages.is_empty();
+    let nothing = out.leases.is_empty() && gathered.read == 0;
     if nothing && gathered.findings.is_empty() {
         gathered.findings.push(
             Finding::error(Code::ImportInvalid, "nothing here is Nephio's").help(
@@ -94,7 +94,7 @@ fn settle(owned: &[Owned], gathered: &mut Gathered, out: &mut Imported, now: Tim
         }
         let in_the_way = table.blocker(&lease.thing, lease.subnet, &lease.holder);
         let kind = std::mem::discriminant(&lease.thing);
-        let one = reservation.is_none() && !lease.holder.package.is_empty();
+        let one = reservation.is_none() && has_one(&lease);
         let mut own = table.held_by(&lease.holder).into_iter();
         let moved = own.find(|l| one && std::mem::discriminant(&l.thing) == kind);
         let finding = match (in_the_way, moved) {
@@ -113,6 +113,20 @@ fn settle(owned: &[Owned], gathered: &mut Gathered, out: &mut Imported, now: Tim
     }
 }
 
+/// Whether its holder can have only one of the kind: an interface an address, a network in a cluster a VLAN. A cluster may
+/// have several subnets.
+fn has_one(lease: &Lease) -> bool {
+    !lease.holder.package.is_empty() || matches!(lease.thing, Thing::Vlan(_))
+}
+
+/// Who, without the word by which the book knows a reservation.
+fn who(holder: &Holder) -> String {
+    if holder.package.is_empty() && holder.cluster.is_empty() {
+        return holder.workload.clone();
+    }
+    holder.to_string()
+}
+
 fn duplicate(lease: &Lease, other: &Lease) -> Finding {
     let Lease {
         instance,
@@ -120,16 +134,12 @@ fn duplicate(lease: &Lease, other: &Lease) -> Finding {
         holder,
         ..
     } = lease;
+    let (holder, theirs) = (who(holder), who(&other.holder));
     let message = if other.thing == *thing {
-        format!(
-            "{thing} in {instance} is {holder}'s here, and {}'s elsewhere",
-            other.holder
-        )
+        format!("{thing} in {instance} is here for {holder}, and elsewhere for {theirs}")
     } else {
-        format!(
-            "{thing} in {instance} is {holder}'s here, and {} is {}'s elsewhere",
-            other.thing, other.holder
-        )
+        let other = other.thing;
+        format!("{thing} in {instance} is here for {holder}, and {other} elsewhere for {theirs}")
     };
     Finding::error(Code::DuplicateAddress, message)
         .help("Find out which of the two really has it, release the other one in Nephio, and import again.")
@@ -201,7 +211,32 @@ impl Imported {
         let (before, given_up) = self.without_earlier(ours);
         let mut merge = mooring_book::merge(&before, &theirs, None, now);
         merge.amendment.drop.extend(given_up);
+        merge.clashes.extend(self.other_vlans(&before));
         merge
+    }
+
+    /// A network of a cluster that has another VLAN in the book. The merge itself lets who is no package have many.
+    fn other_vlans(&self, ours: &Content) -> Vec<Clash> {
+        let mut clashes = Vec::new();
+        let vlan = |l: &&Lease| matches!(l.thing, Thing::Vlan(_)) && !l.holder.cluster.is_empty();
+        for theirs in self.leases.iter().filter(vlan) {
+            let other = |l: &&Lease| {
+                let same = l.instance == theirs.instance && l.holder == theirs.holder;
+                same && l.thing != theirs.thing && l.state == State::Held
+            };
+            clashes.extend(
+                ours.leases
+                    .iter()
+                    .filter(vlan)
+                    .filter(other)
+                    .map(|l| Clash {
+                        ours: l.clone(),
+                        theirs: theirs.clone(),
+                        why: Why::Moved,
+                    }),
+            );
+        }
+        clashes
     }
 
     fn without_earlier(&self, ours: &Content) -> (Content, Vec<Lease>) {

@@ -241,7 +241,6 @@ fn vlans(
         };
         // The backend sets these aside for itself.
         if [0, 1, 4095].contains(&id) && entry.owner.name.is_empty() {
-            table.pools += 1;
             continue;
         }
         match VlanId::try_from(id) {

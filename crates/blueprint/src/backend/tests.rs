@@ -161,7 +161,7 @@ fn a_vlan_is_its_networks_or_that_of_who_claimed_it() {
     });
     let read = of_table(&Index::Vlans(index), &text, 0);
     assert_eq!(read.findings, []);
-    assert_eq!(read.pools, 2);
+    assert_eq!((read.listed.len(), read.pools), (2, 0));
     let (owned, _) = whose(&[], &read.listed, &read.known);
     assert_eq!(
         owned[0].whose,

@@ -33,6 +33,8 @@ pub(super) struct Gathered {
     pub(super) known: Vec<Known>,
     pub(super) packages: Vec<PackageRecord>,
     pub(super) pools: usize,
+    /// How many objects and packages were read.
+    pub(super) read: usize,
     pub(super) findings: Vec<Finding>,
     documents: Vec<Documents>,
     /// Where each object stands: documents, place in them, and the path of a list's item.
@@ -140,6 +142,7 @@ impl Gathered {
         if table.is_none() && !READ.contains(&object.kind()) {
             return;
         }
+        self.read += 1;
         let place = self.place(at, below);
         let wrong = check_kind(&object.value)
             .into_iter()
@@ -174,6 +177,7 @@ impl Gathered {
 
     /// A rendered package: its claims, under the identities that a render uses.
     fn package(&mut self, mut unit: Unit, root: &Path, now: Time) {
+        self.read += 1;
         let marks = &unit.bundle.marks;
         let minted = marks.annotations.get(annotation::PACKAGE_ID);
         let id = minted.unwrap_or(&marks.name).clone();
