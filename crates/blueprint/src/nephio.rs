@@ -11,6 +11,7 @@
 
 mod claims;
 mod data_network;
+mod dependency;
 mod deployment;
 mod engine;
 mod interface;
@@ -27,6 +28,7 @@ use serde_json::Value;
 use crate::bundle::{Bundle, Object};
 
 pub use claims::{Lookup, answer, forget, found, leaving, lookups, refuse, wants};
+pub use dependency::{Provider, depends, link};
 pub use pools::pools;
 
 /// What all annotations of the functions begin with.

@@ -89,6 +89,12 @@ fn share(kind: Kind, family: Family) -> u8 {
     }
 }
 
+/// The cluster's share that a block of a pool was cut from, by its length alone: for a book that lost it.
+pub fn share_around(block: Cidr) -> Cidr {
+    let len = share(Kind::Pool, block.family()).min(block.prefix_len());
+    Cidr::containing(block.network(), len)
+}
+
 /// The block that must be taken first so that `claim` can be served; None where it can be, or where no Network has one.
 pub fn subnet(pools: &Pools, claim: &Claim) -> Option<Claim> {
     let from_a_share = match claim.want {

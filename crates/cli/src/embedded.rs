@@ -53,7 +53,6 @@ const PAGES: &[(&str, &str)] = files! { "docs/findings":
     "ClusterNetworksUnknown.md",
     "CopiedPackage.md",
     "DelimiterInValue.md",
-    "DialectUnavailable.md",
     "DownstreamTaken.md",
     "DuplicateAddress.md",
     "DuplicateInjectionPoint.md",

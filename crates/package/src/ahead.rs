@@ -18,8 +18,7 @@ use mooring_book::Txn;
 use mooring_ipam::{Claim, Holder};
 
 use crate::Error;
-use crate::decide::{Ready, ready, run_ready};
-use crate::flavour::ask;
+use crate::decide::{ready, run_ready};
 use crate::parallel;
 use crate::report::Request;
 use crate::site::Site;
@@ -45,9 +44,11 @@ pub(crate) fn ahead(
     let mut answered = Vec::with_capacity(begun.len());
     for ready in begun {
         let mut known = Answers::default();
-        for wish in ready.iter().flat_map(Ready::wishes) {
-            let answer = ask(txn, &site.pools, wish)?;
-            known.add(wish.claim.clone(), answer);
+        if let Some(ready) = &ready {
+            for wish in ready.wishes() {
+                let answer = ready.ask(site, txn, wish)?;
+                known.add(wish.claim.clone(), answer);
+            }
         }
         answered.push((ready, known));
     }

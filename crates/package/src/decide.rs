@@ -7,7 +7,7 @@ use std::path::Path;
 use mooring_api::{Code, Finding, Span, Time, annotation};
 use mooring_blueprint::claim::Wish;
 use mooring_blueprint::port::Port;
-use mooring_blueprint::{Context, Object, pools};
+use mooring_blueprint::{Context, Object, networks, pools};
 use mooring_book::{PackageRecord, Txn};
 use mooring_ipam::{InstanceKey, Lease, Pools};
 use sha2::{Digest, Sha256};
@@ -15,11 +15,12 @@ use sha2::{Digest, Sha256};
 use crate::Error;
 use crate::ahead::{Answer, Ran};
 use crate::disk::{Disk, MAX_FILE, RealDisk};
-use crate::flavour::{self, ask};
+use crate::flavour;
+use crate::nephio;
 use crate::pool::left_outside;
 use crate::report::{Dialect, Request};
 use crate::site::Site;
-use crate::steps::{self, Outcome};
+use crate::steps::{self, Outcome, Plan};
 use crate::trees::place;
 use crate::unit::Unit;
 
@@ -41,31 +42,45 @@ pub(crate) struct Decided {
     pub(crate) id: String,
     /// Cluster, ports, leases.
     pub(crate) outcome: Outcome,
+    /// What is to be told.
+    pub(crate) said: Vec<Finding>,
 }
 
 impl Run<'_, '_> {
-    /// Runs the steps, as far as they have not been, then settles with the book what the package holds.
+    /// Runs the steps, as far as they have not been.
     pub(crate) fn decide(
         &mut self,
         unit: &mut Unit,
         id: String,
         (ran, mut said): Ran,
-        findings: &mut Vec<Finding>,
     ) -> Result<Decided, Error> {
-        let path = place(self.target, &unit.dir);
         let outcome = if let Some(outcome) = ran {
             outcome
         } else {
+            let dialect = dialect(self.request, unit);
             let txn = &mut *self.txn;
-            let mut ask = |pools: &Pools, wish: &Wish| ask(txn, pools, wish);
+            let mut ask = |pools: &Pools, wish: &Wish| ask(dialect, txn, pools, wish);
             run_steps(self.request, self.site, unit, &id, &mut said, &mut ask)?
         };
+        Ok(Decided { id, outcome, said })
+    }
+
+    /// Settles with the book what the package holds, and hands over what is to be told.
+    pub(crate) fn settle(
+        &mut self,
+        unit: &Unit,
+        decided: &mut Decided,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(), Error> {
+        let path = place(self.target, &unit.dir);
+        let Decided { id, outcome, said } = decided;
+        let mut said = std::mem::take(said);
         if let Some(cluster) = &outcome.cluster
             && !said.iter().any(Finding::is_error)
         {
-            said.extend(self.check_copy(unit, &id, &cluster.name, &path)?);
-            said.extend(self.give_back(&id, &cluster.name, &outcome)?);
-            self.note(unit, &id, &path, &outcome)?;
+            said.extend(self.check_copy(unit, id, &cluster.name, &path)?);
+            said.extend(self.give_back(id, &cluster.name, outcome)?);
+            self.note(unit, id, &path, outcome)?;
         }
         findings.extend(said.into_iter().map(|f| {
             let located = unit.locate(f);
@@ -75,7 +90,7 @@ impl Run<'_, '_> {
                 self.site.documents.locate(located)
             }
         }));
-        Ok(Decided { id, outcome })
+        Ok(())
     }
 
     /// A copy has the id of a package that is still where the book knows it.
@@ -118,7 +133,7 @@ impl Run<'_, '_> {
         unnamed.retain(|lease| !wanted.contains(&(&lease.instance, lease.thing)));
         let (stay, go): (Vec<Lease>, Vec<Lease>) = unnamed
             .into_iter()
-            .partition(|lease| flavour::stays(lease, outcome));
+            .partition(|l| flavour::stays(l, outcome) || outcome.refused.contains(&l.holder));
         for lease in &go {
             let rest = cool_down(&self.site.pools, lease);
             self.txn.release(&lease.instance, &lease.thing, rest)?;
@@ -142,6 +157,7 @@ impl Run<'_, '_> {
             &outcome.ports,
             self.request.now,
         );
+        record.vlans.clone_from(&outcome.vlans);
         if let Some(known) = self.txn.package(&cluster.name, id)? {
             // Rendering elsewhere does not move the original.
             let source = place(&self.request.source, &unit.dir);
@@ -178,7 +194,7 @@ pub(crate) fn id(request: &Request, unit: &Unit, previous: Option<String>, nth: 
 
 /// A package on its way up to its first question to the book.
 pub(crate) struct Ready {
-    steps: Vec<steps::Step>,
+    plan: Plan,
     said: Vec<Finding>,
     begun: steps::Begun,
 }
@@ -188,19 +204,34 @@ impl Ready {
     pub(crate) fn wishes(&self) -> &[Wish] {
         &self.begun.wishes
     }
+
+    /// Asks the book for one of them.
+    pub(crate) fn ask(
+        &self,
+        site: &Site,
+        txn: &mut dyn Txn,
+        wish: &Wish,
+    ) -> Result<Answer, mooring_book::Error> {
+        let dialect = match self.plan {
+            Plan::Native(_) => Dialect::Native,
+            Plan::Nephio(_) => Dialect::Nephio,
+        };
+        ask(dialect, txn, pools_of(site, dialect), wish)
+    }
 }
 
 /// Goes as far as the package comes without the book; not with pools of its own.
 pub(crate) fn ready(request: &Request, site: &Site, unit: &mut Unit, id: &str) -> Option<Ready> {
     let mut said = Vec::new();
-    let steps = planned(request, unit, &mut said);
-    let own = own_pools(unit, site, &mut said);
+    let dialect = dialect(request, unit);
+    let plan = planned(dialect, unit, &mut said);
+    let own = own_pools(dialect, unit, site, &mut said);
     if own.is_some() || said.iter().any(Finding::is_error) {
         return None;
     }
-    let ctx = context(request, site, &site.pools, id);
-    let begun = steps::begin(&steps, &mut unit.bundle, &ctx);
-    Some(Ready { steps, said, begun })
+    let ctx = context(request, site, pools_of(site, dialect), id);
+    let begun = plan.begin(&mut unit.bundle, &ctx);
+    Some(Ready { plan, said, begun })
 }
 
 /// Runs the rest of the steps, with whatever answers the wishes.
@@ -213,10 +244,11 @@ pub(crate) fn run_ready<E>(
     ask: &mut steps::Ask<'_, E>,
 ) -> Result<Outcome, E> {
     said.extend(ready.said);
-    let ctx = context(request, site, &site.pools, id);
-    let (steps, begun) = (ready.steps, Some(ready.begun));
-    let outcome = steps::run(&steps, &mut unit.bundle, &ctx, begun, ask, said)?;
-    mooring_blueprint::claim::stamp_local(&mut unit.bundle, request.deploy_records);
+    let dialect = dialect(request, unit);
+    let ctx = context(request, site, pools_of(site, dialect), id);
+    let (plan, begun) = (ready.plan, Some(ready.begun));
+    let outcome = steps::run(&plan, &mut unit.bundle, &ctx, begun, ask, said)?;
+    stamp(request, dialect, unit);
     Ok(outcome)
 }
 
@@ -229,17 +261,51 @@ fn run_steps<E>(
     said: &mut Vec<Finding>,
     ask: &mut dyn FnMut(&Pools, &Wish) -> Result<Answer, E>,
 ) -> Result<Outcome, E> {
-    let steps = planned(request, unit, said);
+    let dialect = dialect(request, unit);
+    let plan = planned(dialect, unit, said);
     if said.iter().any(Finding::is_error) {
         return Ok(Outcome::default());
     }
-    let own = own_pools(unit, site, said);
-    let pools = own.as_ref().unwrap_or(&site.pools);
+    let own = own_pools(dialect, unit, site, said);
+    let pools = own.as_ref().unwrap_or_else(|| pools_of(site, dialect));
     let ctx = context(request, site, pools, id);
     let mut ask = |wish: &Wish| ask(pools, wish);
-    let outcome = steps::run(&steps, &mut unit.bundle, &ctx, None, &mut ask, said)?;
-    mooring_blueprint::claim::stamp_local(&mut unit.bundle, request.deploy_records);
+    let outcome = steps::run(&plan, &mut unit.bundle, &ctx, None, &mut ask, said)?;
+    stamp(request, dialect, unit);
     Ok(outcome)
+}
+
+/// The dialect that a package is rendered in.
+pub(crate) fn dialect(request: &Request, unit: &Unit) -> Dialect {
+    request.dialect.unwrap_or_else(|| unit.dialect())
+}
+
+/// The management side's pools, as the dialect reads them.
+fn pools_of(site: &Site, dialect: Dialect) -> &Pools {
+    match dialect {
+        Dialect::Native => &site.pools,
+        Dialect::Nephio => &site.nephio().0,
+    }
+}
+
+/// Asks the book as the dialect does.
+fn ask(
+    dialect: Dialect,
+    txn: &mut dyn Txn,
+    pools: &Pools,
+    wish: &Wish,
+) -> Result<Answer, mooring_book::Error> {
+    match dialect {
+        Dialect::Native => flavour::ask(txn, pools, wish),
+        Dialect::Nephio => nephio::ask(txn, pools, wish),
+    }
+}
+
+/// What is only for processing says so. Nephio's functions hand that mark on themselves.
+fn stamp(request: &Request, dialect: Dialect, unit: &mut Unit) {
+    if dialect == Dialect::Native {
+        mooring_blueprint::claim::stamp_local(&mut unit.bundle, request.deploy_records);
+    }
 }
 
 fn context<'a>(request: &'a Request, site: &'a Site, pools: &'a Pools, id: &'a str) -> Context<'a> {
@@ -251,49 +317,47 @@ fn context<'a>(request: &'a Request, site: &'a Site, pools: &'a Pools, id: &'a s
     }
 }
 
-/// The package's steps; an error is said where there are none.
-fn planned(request: &Request, unit: &Unit, said: &mut Vec<Finding>) -> Vec<steps::Step> {
-    if request.dialect.unwrap_or_else(|| unit.dialect()) == Dialect::Nephio {
-        said.push(
-            Finding::error(
-                Code::DialectUnavailable,
-                "the nephio dialect is not built in yet",
-            )
-            .help(
-                "Render the native dialect with --dialect native, or remove the specializer marks.",
-            ),
-        );
-        return Vec::new();
+/// The package's steps; what is wrong with its pipeline is said.
+fn planned(dialect: Dialect, unit: &Unit, said: &mut Vec<Finding>) -> Plan {
+    match dialect {
+        Dialect::Native => {
+            Plan::Native(steps::pipeline(unit.kptfile(), &unit.kptfile_ref(), said))
+        }
+        Dialect::Nephio => Plan::Nephio(nephio::pipeline(unit, said)),
     }
-    steps::pipeline(unit.kptfile(), &unit.kptfile_ref(), said)
 }
 
 /// Pools that the package itself carries, together with the management side's.
-fn own_pools(unit: &Unit, site: &Site, said: &mut Vec<Finding>) -> Option<Pools> {
+fn own_pools(
+    dialect: Dialect,
+    unit: &Unit,
+    site: &Site,
+    said: &mut Vec<Finding>,
+) -> Option<Pools> {
+    let (pools, findings) = match dialect {
+        Dialect::Native => pools::read(&native_pools(unit, site)?),
+        Dialect::Nephio => {
+            let (known, findings) = site.nephio();
+            said.extend(findings.iter().cloned());
+            networks::read(&nephio::own_pools(unit, &site.objects, known)?)
+        }
+    };
+    said.extend(findings);
+    Some(pools)
+}
+
+fn native_pools(unit: &Unit, site: &Site) -> Option<Vec<Object>> {
     let is_pool = |o: &&Object| {
         o.is("ipam.resource.nephio.org", "IPPrefix")
             || o.is("ipam.resource.nephio.org", "NetworkInstance")
     };
-    let own: Vec<Object> = unit
-        .bundle
-        .objects
-        .iter()
-        .filter(is_pool)
-        .cloned()
-        .collect();
+    let own = unit.bundle.objects.iter().filter(is_pool).cloned();
+    let own: Vec<Object> = own.collect();
     if own.is_empty() {
         return None;
     }
-    let all: Vec<Object> = site
-        .objects
-        .iter()
-        .filter(is_pool)
-        .cloned()
-        .chain(own)
-        .collect();
-    let (pools, findings) = pools::read(&all);
-    said.extend(findings);
-    Some(pools)
+    let all = site.objects.iter().filter(is_pool).cloned();
+    Some(all.chain(own).collect())
 }
 
 /// How long what is released rests.

@@ -217,6 +217,7 @@ fn request(fleet: &FleetRequest) -> Request {
         source: fleet.source.clone(),
         out: Some(fleet.out.clone()),
         mgmt: None,
+        published: Vec::new(),
         cluster: None,
         dialect: fleet.dialect,
         check: fleet.check,

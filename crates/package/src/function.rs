@@ -262,7 +262,8 @@ fn run(
             .expect("only the ipam and vlan steps ask");
         crate::flavour::ask(txn, &pools, wish)
     };
-    steps::run(&[step], &mut bundle, &ctx, None, &mut ask, findings)?;
+    let plan = steps::Plan::Native(vec![step]);
+    steps::run(&plan, &mut bundle, &ctx, None, &mut ask, findings)?;
     if findings.iter().any(Finding::is_error) {
         return Ok(None);
     }

@@ -19,6 +19,7 @@ mod function;
 mod import;
 pub mod journal;
 mod moved;
+mod nephio;
 mod parallel;
 mod pool;
 mod read;

@@ -19,6 +19,8 @@ use crate::disk::{RealDisk, read_tree};
 use crate::documents::Documents;
 use crate::render::package_report;
 use crate::report::Report;
+use crate::nephio;
+use crate::report::Dialect;
 use crate::steps::Outcome;
 use crate::survey::{Source, Survey, Verified};
 use crate::unit::Unit;
@@ -103,18 +105,27 @@ pub fn rebuild(
         let Some((id, cluster)) = id.zip(cluster(unit)) else {
             continue;
         };
-        let (ports, said) = said(unit, id, &cluster, now);
+        let (ports, said) = match unit.dialect() {
+            Dialect::Native => said(unit, id, &cluster, now),
+            Dialect::Nephio => (Vec::new(), nephio::said(unit, id, now)),
+        };
         let key = (cluster.name.clone(), id.clone());
         all.packages.insert(key);
-        records.push(record(id, &cluster.name, unit, &package.root, &ports, now));
+        let mut record = record(id, &cluster.name, unit, &package.root, &ports, now);
+        if unit.dialect() == Dialect::Nephio {
+            record.vlans = nephio::vlans(&unit.bundle);
+        }
+        records.push(record);
         let outcome = Outcome {
             cluster: Some(cluster),
             ports,
             held: said.leases.clone(),
+            ..Outcome::default()
         };
         let decided = Decided {
             id: id.clone(),
             outcome,
+            said: Vec::new(),
         };
         report
             .packages

@@ -124,12 +124,16 @@ impl Act<'_> {
         let mut run = Run {
             request,
             site,
-            target: target,
+            target,
             txn: &mut *txn,
         };
         for (nth, ((unit, id), ran)) in units.iter_mut().zip(ids).zip(ran).enumerate() {
             progress(nth, total);
-            decided.push(run.decide(unit, id, ran, &mut report.findings)?);
+            decided.push(run.decide(unit, id, ran)?);
+        }
+        run.link(&mut units, &mut decided, &mut report.findings)?;
+        for (unit, decided) in units.iter().zip(&mut decided) {
+            run.settle(unit, decided, &mut report.findings)?;
         }
         progress(total, total);
         if report.has_errors() {

@@ -14,6 +14,8 @@ pub struct Request {
     pub out: Option<PathBuf>,
     /// Pools and clusters.
     pub mgmt: Option<PathBuf>,
+    /// Directories of packages that are rendered already: Dependencies may mean one of them.
+    pub published: Vec<PathBuf>,
     /// The WorkloadCluster to specialise for.
     pub cluster: Option<String>,
     /// Chosen dialect; by the package's marks where None.

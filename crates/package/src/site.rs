@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use mooring_api::{Code, Finding};
-use mooring_blueprint::{Object, cluster, pools};
+use mooring_blueprint::{Object, cluster, networks, pools};
 use mooring_ipam::Pools;
 
 use crate::disk::{LOCK_WAIT, RealDisk, TreeLock, read_tree};
@@ -22,9 +23,16 @@ pub(crate) struct Site {
     pub(crate) documents: Documents,
     /// What is wrong.
     pub(crate) findings: Vec<Finding>,
+    /// The pools as the nephio dialect reads them, once somebody asks.
+    nephio: OnceLock<(Pools, Vec<Finding>)>,
 }
 
 impl Site {
+    /// The pools of the nephio dialect, and what is wrong with them there.
+    pub(crate) fn nephio(&self) -> &(Pools, Vec<Finding>) {
+        self.nephio.get_or_init(|| networks::read(&self.objects))
+    }
+
     /// Reads a management directory.
     pub(crate) fn read(dir: &Path) -> Self {
         // Half of a change of the pools is neither what was nor what will be. One that is under way ends soon, and
@@ -77,6 +85,7 @@ impl Site {
             objects,
             documents,
             findings,
+            nephio: OnceLock::new(),
         }
     }
 

@@ -1,14 +1,22 @@
 //! The Kptfile's pipeline, run in process: images and exec entries map to built-in steps by base name,
 //! and injection, ipam, vlan, attach and sweeping are interposed where they belong.
+//!
+//! One engine for both dialects: rounds until nothing changes, each up to its first question to the book (`begin`) and on
+//! from there (`finish`). A [`Plan`] says whose steps these are.
+
+use std::collections::BTreeSet;
 
 use mooring_api::{Code, Finding, ObjectRef};
 use mooring_blueprint::claim::{self, Given, Wish};
 use mooring_blueprint::cluster::Cluster;
 use mooring_blueprint::port::{self, Port};
 use mooring_blueprint::{Bundle, Context, attach, inject, nad, sweep};
-use mooring_ipam::Lease;
+use mooring_ipam::{Holder, InstanceKey, Lease};
 use mooring_krm::kptfile;
 use serde_json::Value;
+
+use crate::decide::vlans;
+use crate::nephio::{self, Act};
 
 /// One built-in step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,7 +129,7 @@ pub(crate) fn pipeline(
             .take(i)
             .filter(|f| f.is_validator == function.is_validator);
         findings.push(
-            unknown(name)
+            unknown_among(name, &NAMES.map(|(name, _)| name))
                 .on(reference)
                 .at(format!("pipeline.{list}[{}].{key}", before.count())),
         );
@@ -133,7 +141,16 @@ pub(crate) fn pipeline(
 
 /// What is said of a function that is not built in.
 pub(crate) fn unknown(name: &str) -> Finding {
-    let known = NAMES.map(|(name, _)| name).join(", ");
+    let mut known = NAMES.map(|(name, _)| name).to_vec();
+    let dialect = mooring_blueprint::nephio::Function::NAMES.map(|(name, _)| name);
+    let helpers = nephio::Helper::NAMES.map(|(name, _)| name);
+    let more = dialect.into_iter().chain(helpers).chain([nephio::CONFIG_INJECT]);
+    known.extend(more.filter(|name| Step::named(name).is_none()));
+    unknown_among(name, &known)
+}
+
+fn unknown_among(name: &str, known: &[&str]) -> Finding {
+    let known = known.join(", ");
     Finding::error(
         Code::UnknownFunction,
         format!("{name:?} is not a built-in function"),
@@ -155,43 +172,106 @@ pub(crate) struct Outcome {
     pub(crate) ports: Vec<Port>,
     /// Things the package now holds.
     pub(crate) held: Vec<Lease>,
+    /// Who was refused something, and keeps what it has until that is mended.
+    pub(crate) refused: BTreeSet<Holder>,
+    /// The networks whose VLAN the package uses.
+    pub(crate) vlans: BTreeSet<InstanceKey>,
 }
 
-/// How often the steps may change the package before we say that they never settle.
-const ROUNDS: usize = 8;
+/// The steps of a package, in its dialect.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    /// Mooring's own.
+    Native(Vec<Step>),
+    /// Nephio's.
+    Nephio(Vec<Act>),
+}
 
-/// Runs the steps until nothing changes. Stops at the first round with an error. `begun` is how far the
+impl Plan {
+    /// In their own order each native step finds made what it needs, and one round is all there is; every folder
+    /// case holds that against a second run. Another order, which a pipeline may ask for, takes rounds.
+    fn settles_at_once(&self) -> bool {
+        match self {
+            Self::Native(steps) => steps.is_sorted(),
+            Self::Nephio(_) => false,
+        }
+    }
+
+    /// A condition travels one step further per round, so the longer chain of the nephio dialect needs more of them.
+    fn rounds(&self) -> usize {
+        match self {
+            Self::Native(_) => 8,
+            Self::Nephio(_) => 16,
+        }
+    }
+
+    /// What is said on the way to a fixpoint of the nephio dialect is often mended by the next round.
+    fn says_only_the_end(&self) -> bool {
+        matches!(self, Self::Nephio(_))
+    }
+
+    /// A round up to its first question to the book.
+    pub(crate) fn begin(&self, bundle: &mut Bundle, ctx: &Context<'_>) -> Begun {
+        match self {
+            Self::Native(steps) => begin(steps, bundle, ctx),
+            Self::Nephio(acts) => nephio::begin(acts, bundle, ctx),
+        }
+    }
+
+    fn finish<E>(
+        &self,
+        begun: Begun,
+        bundle: &mut Bundle,
+        ctx: &Context<'_>,
+        ask: &mut Ask<'_, E>,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Outcome, E> {
+        match self {
+            Self::Native(steps) => finish(begun, steps, bundle, ctx, ask, findings),
+            Self::Nephio(acts) => nephio::finish(begun, acts, bundle, ctx, ask, findings),
+        }
+    }
+}
+
+/// Runs the plan until nothing changes. Stops at the first round with an error. `begun` is how far the
 /// first round came already.
-///
-/// In their own order each step finds made what it needs, and one round is all there is; every folder
-/// case holds that against a second run. Another order, which a pipeline may ask for, takes rounds.
 pub(crate) fn run<E>(
-    steps: &[Step],
+    plan: &Plan,
     bundle: &mut Bundle,
     ctx: &Context<'_>,
     mut begun: Option<Begun>,
     ask: &mut Ask<'_, E>,
     findings: &mut Vec<Finding>,
 ) -> Result<Outcome, E> {
-    let mut outcome = Outcome::default();
-    let settles_at_once = steps.is_sorted();
-    for _ in 0..ROUNDS {
+    let (mut outcome, mut last) = (Outcome::default(), Vec::new());
+    let settles_at_once = plan.settles_at_once();
+    for _ in 0..plan.rounds() {
         let before = (!settles_at_once && begun.is_none()).then(|| bundle.clone());
-        let begun = begun.take().unwrap_or_else(|| begin(steps, bundle, ctx));
+        let begun = begun.take().unwrap_or_else(|| plan.begin(bundle, ctx));
         let mut said = Vec::new();
-        outcome = finish(begun, steps, bundle, ctx, ask, &mut said)?;
+        outcome = plan.finish(begun, bundle, ctx, ask, &mut said)?;
         let settled = settles_at_once || before.is_some_and(|before| *bundle == before);
         let stop = settled || said.iter().any(Finding::is_error);
-        for finding in said {
-            if !findings.contains(&finding) {
-                findings.push(finding);
-            }
+        if plan.says_only_the_end() {
+            last = said;
+        } else {
+            tell(findings, said);
         }
         if stop {
-            return Ok(outcome);
+            break;
         }
     }
+    tell(findings, last);
     Ok(outcome)
+}
+
+/// Every finding once.
+fn tell(findings: &mut Vec<Finding>, said: Vec<Finding>) {
+    for finding in said {
+        if !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
 }
 
 /// The cluster, and the ports; None where nothing can follow.
@@ -224,20 +304,20 @@ fn wants(
 }
 
 /// A round up to its first question to the book.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Begun {
     /// What the book is asked.
     pub(crate) wishes: Vec<Wish>,
     /// What was said on the way.
-    findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
     /// None where nothing can follow.
-    found: Option<(Cluster, Vec<Port>)>,
+    pub(crate) found: Option<(Cluster, Vec<Port>)>,
     /// The step that asks; past the last where none does.
-    at: usize,
+    pub(crate) at: usize,
 }
 
 /// Runs the steps until one asks the book.
-pub(crate) fn begin(steps: &[Step], bundle: &mut Bundle, ctx: &Context<'_>) -> Begun {
+fn begin(steps: &[Step], bundle: &mut Bundle, ctx: &Context<'_>) -> Begun {
     let mut findings = Vec::new();
     let found = open(steps, bundle, ctx, &mut findings);
     let (mut at, mut wishes) = (steps.len(), Vec::new());
@@ -302,6 +382,7 @@ fn finish<E>(
     claim::conclude(bundle, &ports, &cluster);
     let made: Vec<&str> = steps.iter().flat_map(|s| s.makes()).copied().collect();
     sweep::sweep(bundle, &ports, &cluster, &made);
+    outcome.vlans = vlans(&ports);
     outcome.cluster = Some(cluster);
     outcome.ports = ports;
     Ok(outcome)

@@ -15,6 +15,9 @@ pub(crate) fn interfaces(bundle: &Bundle, outcome: &Outcome) -> Vec<InterfaceRep
     let Some(cluster) = &outcome.cluster else {
         return Vec::new();
     };
+    if outcome.ports.is_empty() && mooring_blueprint::nephio::is_marked(bundle) {
+        return crate::nephio::summary::interfaces(bundle);
+    }
     let nads = bundle.objects.iter().rev();
     let nads = nads.filter(|o| o.kind() == "NetworkAttachmentDefinition");
     let nads: BTreeMap<&str, &Object> = nads.filter_map(|o| Some((o.owner()?, o))).collect();
@@ -53,7 +56,7 @@ pub(crate) fn interfaces(bundle: &Bundle, outcome: &Outcome) -> Vec<InterfaceRep
 }
 
 /// The plugin of a NAD, and what the interface is on.
-fn plugin(nad: &Object) -> (String, String) {
+pub(crate) fn plugin(nad: &Object) -> (String, String) {
     let text = nad
         .value
         .pointer("/spec/config")

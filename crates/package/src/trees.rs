@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use mooring_api::{Code, Finding, annotation};
+use mooring_api::{Code, Finding, Severity, annotation};
 use mooring_blueprint::Object;
 use mooring_book::Store;
 use mooring_krm::{Document, File, kptfile, layout};
 use serde_json::Value;
 
 use crate::Error;
+use crate::decide::dialect;
 use crate::disk::{Disk, MAX_FILE, RealDisk, Tree, read_tree};
 use crate::documents::Documents;
 use crate::journal::{self, Change};
-use crate::report::{Changed, FileChange, Report, Request};
+use crate::report::{Changed, Dialect, FileChange, Report, Request};
 use crate::unit::Unit;
 
 /// The absolute place of a package: what the book remembers, and what tells a move from a copy.
@@ -147,8 +148,15 @@ impl Trees {
                 documents.add(path.clone(), shown(out, &path), file);
                 paths.push(path);
             }
-            documents.check(&mut findings);
-            (Unit::new(dir, paths, documents), findings)
+            let mut wrong = Vec::new();
+            documents.check(&mut wrong);
+            let unit = Unit::new(dir, paths, documents);
+            // The published functions read what they need, and nothing else has to be in order.
+            if unit.as_ref().is_some_and(|u| dialect(request, u) == Dialect::Nephio) {
+                wrong.iter_mut().filter(|f| is_of_a_schema(f)).for_each(lower);
+            }
+            findings.extend(wrong);
+            (unit, findings)
         });
         let mut units = Vec::new();
         for (unit, found) in parsed {
@@ -183,7 +191,7 @@ impl Trees {
                 .iter()
                 .map(Document::value)
                 .filter(|v| v.is_object());
-            let owned = |v: &Value| kptfile::annotation(v, annotation::OWNED_BY).is_some();
+            let owned = |v: &Value| is_made(v);
             let all = objects.clone().next().is_some() && objects.all(owned);
             all.then(|| (path.clone(), file))
         };
@@ -281,4 +289,21 @@ fn interrupted(root: &Path) -> Finding {
         format!("an interrupted run left {} half-written", root.display()),
     )
     .help("Render that directory once more: the run is then finished or undone.")
+}
+
+/// Whether we made it: our own mark, or that of the nephio dialect on a kind that only functions make.
+fn is_made(value: &Value) -> bool {
+    const KINDS: [&str; 4] = ["IPClaim", "VLANClaim", "NetworkAttachmentDefinition", "Config"];
+    let kind = value["kind"].as_str().unwrap_or_default();
+    let made_for = kptfile::annotation(value, "specializer.nephio.org/owner").is_some();
+    kptfile::annotation(value, annotation::OWNED_BY).is_some()
+        || (made_for && KINDS.contains(&kind))
+}
+
+fn is_of_a_schema(finding: &Finding) -> bool {
+    matches!(finding.code, Code::InvalidField | Code::UnknownField)
+}
+
+fn lower(finding: &mut Finding) {
+    finding.severity = finding.severity.max(Severity::Warning);
 }

@@ -70,6 +70,20 @@ impl Unit {
         self.documents.locate(finding)
     }
 
+    /// The first object of a file, by its path in the package.
+    pub(crate) fn document(&self, path: &str) -> Option<usize> {
+        let path = if self.dir.is_empty() {
+            path.to_owned()
+        } else {
+            format!("{}/{path}", self.dir)
+        };
+        let is_it = |place: &usize| {
+            let (file, _) = self.documents.places[*place];
+            self.documents.files[file].path == path && *place != self.kptfile
+        };
+        (0..self.documents.places.len()).find(is_it)
+    }
+
     /// The dialect that the package's marks ask for.
     pub(crate) fn dialect(&self) -> Dialect {
         if mooring_blueprint::nephio::is_marked(&self.bundle) {

@@ -8,7 +8,7 @@ use mooring_book::{Filter, Store, Txn};
 use mooring_ipam::{InstanceKey, Thing};
 
 use crate::Error;
-use crate::decide::{Decided, vlans};
+use crate::decide::Decided;
 
 /// Releases the VLANs of networks that the packages of this run used before and nobody uses now.
 /// `moved` has (cluster, id) of packages that went elsewhere.
@@ -34,7 +34,7 @@ pub(crate) fn give_back(
         let Some(cluster) = &package.outcome.cluster else {
             continue;
         };
-        let now = vlans(&package.outcome.ports);
+        let now = package.outcome.vlans.clone();
         let key = (cluster.name.clone(), package.id.clone());
         for network in before.remove(&key).unwrap_or_default().difference(&now) {
             dropped.insert((cluster.name.clone(), network.clone()));

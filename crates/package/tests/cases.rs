@@ -110,6 +110,7 @@ fn request(case: &Case, source: &Path, work: &Path) -> Request {
         dialect: None,
         check: false,
         new_id: false,
+        published: Vec::new(),
         deploy_records: false,
         now: Time(1_800_000_000),
         entropy: [7; 16],

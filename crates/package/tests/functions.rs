@@ -195,6 +195,7 @@ fn rendered(package: &[Document], mgmt: Option<PathBuf>) -> BTreeMap<String, Val
         dialect: None,
         check: false,
         new_id: false,
+        published: Vec::new(),
         deploy_records: false,
         now: NOW,
         entropy: [7; 16],
@@ -296,11 +297,7 @@ impl Store for NoBook {
     fn reservations(&self) -> Result<Vec<mooring_book::Reservation>, mooring_book::Error> {
         Self::refuse()
     }
-    fn amend(
-        &self,
-        _: &mooring_book::Amendment,
-        _: Time,
-    ) -> Result<(), mooring_book::Error> {
+    fn amend(&self, _: &mooring_book::Amendment, _: Time) -> Result<(), mooring_book::Error> {
         Self::refuse()
     }
     fn begin(&self, _: Time) -> Result<Box<dyn mooring_book::Txn + '_>, mooring_book::Error> {

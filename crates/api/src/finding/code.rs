@@ -91,8 +91,6 @@ codes! {
     RecreateSet,
     /// A required injection point found nothing.
     InjectionMissing,
-    /// The package asks for a dialect that is not built in.
-    DialectUnavailable,
     /// Nodes are needed for ranges per node.
     MissingNodes,
     /// A value that is written into a part of a text contains the delimiter.

@@ -41,6 +41,9 @@ pub(crate) struct RenderArgs {
     /// The WorkloadCluster to specialise for [default: the only one]
     #[arg(long, value_name = "NAME")]
     pub(crate) cluster: Option<String>,
+    /// Packages that are rendered already: a Dependency may mean one of them. May be given several times
+    #[arg(long, value_name = "PUBLISHED")]
+    pub(crate) published: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) book: BookArg,
     /// Say what would change; write and reserve nothing

@@ -136,6 +136,7 @@ fn render(out: &Path, world: &World) -> anyhow::Result<Shown> {
             dialect: None,
             check: false,
             new_id: false,
+            published: Vec::new(),
             deploy_records: false,
             now: world.now,
             entropy: entropy()?,

@@ -54,6 +54,7 @@ fn check(args: &RenderArgs, world: &World) -> anyhow::Result<Request> {
         source,
         out: args.out.clone(),
         mgmt: world.mgmt(&args.mgmt)?,
+        published: args.published.clone(),
         cluster: args.cluster.clone(),
         dialect: args.dialect.map(|dialect| match dialect {
             DialectArg::Native => Dialect::Native,

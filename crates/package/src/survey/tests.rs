@@ -4,7 +4,7 @@
 use std::fs;
 
 use mooring_api::Family;
-use mooring_ipam::{Holder, InstanceKey};
+use mooring_ipam::{Holder, InstanceKey, Thing};
 
 use super::*;
 

@@ -81,6 +81,7 @@ impl Place {
             dialect: None,
             check: false,
             new_id: false,
+            published: Vec::new(),
             deploy_records: false,
             now: Time(1_800_000_000),
             entropy: entropy(source),
