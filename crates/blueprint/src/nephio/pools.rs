@@ -3,9 +3,12 @@
 //! `package` makes these for `moor fn` and for a render in this dialect. Easy to get wrong: several IPPrefixes may
 //! speak of one subnet, each with an address that lives in it; together they are one pool.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use mooring_api::kinds::nephio::ipam::IPPrefixSpec;
-use mooring_api::{AddrRange, Code, Finding, Severity, label};
-use mooring_ipam::{Pools, Prefix};
+use mooring_api::{AddrRange, Cidr, Code, Finding, ObjectRef, Severity, label};
+use mooring_ipam::{InstanceKey, Kind, Pools, Prefix};
 
 use crate::bundle::{Object, group};
 
@@ -14,16 +17,24 @@ pub fn pools(objects: &[Object]) -> (Pools, Vec<Finding>) {
     let (mut pools, mut findings) = crate::pools::read(objects);
     let apart = pools.check();
     findings.retain(|f| !apart.contains(f));
-    for prefix in &mut pools.prefixes {
-        adjust(prefix, objects);
-    }
+    let written: BTreeMap<ObjectRef, &Object> = objects
+        .iter()
+        .filter(|o| o.is(group::IPAM, "IPPrefix"))
+        .map(|o| (o.reference(), o))
+        .collect();
     let mut joined: Vec<Prefix> = Vec::new();
-    for prefix in std::mem::take(&mut pools.prefixes) {
-        let same = |p: &&mut Prefix| {
-            p.instance == prefix.instance && p.cidr == prefix.cidr && p.kind == prefix.kind
-        };
-        match joined.iter_mut().find(same) {
-            Some(known) => {
+    let mut places: BTreeMap<(InstanceKey, Cidr, Kind), usize> = BTreeMap::new();
+    for mut prefix in std::mem::take(&mut pools.prefixes) {
+        let object = written.get(&prefix.origin).copied();
+        adjust(&mut prefix, object);
+        let key = (prefix.instance.clone(), prefix.cidr, prefix.kind);
+        match places.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(joined.len());
+                joined.push(prefix);
+            }
+            Entry::Occupied(place) => {
+                let known = &mut joined[*place.get()];
                 known.gateway = known.gateway.or(prefix.gateway);
                 known.exclude.extend(prefix.exclude);
                 known.kept.extend(prefix.kept);
@@ -31,7 +42,6 @@ pub fn pools(objects: &[Object]) -> (Pools, Vec<Finding>) {
                     known.labels.entry(key).or_insert(value);
                 }
             }
-            None => joined.push(prefix),
         }
     }
     pools.prefixes = joined;
@@ -44,13 +54,9 @@ pub fn pools(objects: &[Object]) -> (Pools, Vec<Finding>) {
     (pools, findings)
 }
 
-fn adjust(prefix: &mut Prefix, objects: &[Object]) {
+fn adjust(prefix: &mut Prefix, object: Option<&Object>) {
     prefix.gateway = None;
-    let origin = |o: &&Object| o.is(group::IPAM, "IPPrefix") && o.reference() == prefix.origin;
-    let Some(object) = objects.iter().find(origin) else {
-        return;
-    };
-    let Ok(spec) = object.spec::<IPPrefixSpec>() else {
+    let Some(Ok(spec)) = object.map(Object::spec::<IPPrefixSpec>) else {
         return;
     };
     let labelled = prefix
