@@ -440,8 +440,10 @@ fn in_the_way(variant: &Variant, out: &Tree, before: &Record) -> Option<Finding>
         return None;
     }
     let start = format!("{path}/");
-    let all = out.files.keys().chain(&out.others);
-    let found = all.into_iter().find(|file| file.starts_with(&start))?;
+    let mut first = out.files.range(start.clone()..).map(|(file, _)| file);
+    let mut other = out.others.range(start.clone()..);
+    let found = first.next().filter(|file| file.starts_with(&start));
+    let found = found.or_else(|| other.next().filter(|file| file.starts_with(&start)))?;
     Some(
         Finding::error(
             Code::DownstreamTaken,

@@ -95,15 +95,6 @@ pub(crate) fn pipeline(
     findings: &mut Vec<Finding>,
 ) -> Vec<Step> {
     let functions = kptfile::pipeline(kptfile);
-    if functions.is_empty() {
-        return vec![
-            Step::Inject,
-            Step::Interface,
-            Step::Ipam,
-            Step::Nad,
-            Step::Attach,
-        ];
-    }
     let mut steps = vec![Step::Inject];
     for (i, function) in functions.iter().enumerate() {
         let name = function.base_name().unwrap_or_default();
@@ -133,6 +124,14 @@ pub(crate) fn pipeline(
                 .on(reference)
                 .at(format!("pipeline.{list}[{}].{key}", before.count())),
         );
+    }
+    // What a PackageVariant put in front is not the package's own order.
+    let added = |f: &kptfile::Function| {
+        let name = f.name.as_deref();
+        name.is_some_and(|name| name.starts_with("PackageVariant."))
+    };
+    if functions.iter().all(added) {
+        steps.extend([Step::Interface, Step::Ipam, Step::Nad]);
     }
     steps.push(Step::Attach);
     steps.dedup();

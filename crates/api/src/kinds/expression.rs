@@ -24,24 +24,25 @@ pub struct TextExpression {
 }
 
 /// What the expression may name.
+#[derive(Clone, Debug)]
 pub struct Variables {
-    context: Context<'static>,
+    values: Vec<(String, Cel)>,
 }
 
-impl std::fmt::Debug for Variables {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Variables")
-    }
+thread_local! {
+    /// The functions of Kubernetes, registered once per thread: that costs more than an evaluation.
+    static FUNCTIONS: Context<'static> = Context::default().with_all();
 }
 
 impl Variables {
-    /// The functions of Kubernetes and these names.
+    /// These names.
     pub fn new<'a>(names: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
-        let mut context: Context<'static> = Context::default().with_all();
-        for (name, value) in names {
-            context.add_variable_from_value(name, convert(value));
+        let names = names.into_iter();
+        Self {
+            values: names
+                .map(|(name, value)| (name.to_owned(), convert(value)))
+                .collect(),
         }
-        Self { context }
     }
 }
 
@@ -75,7 +76,13 @@ impl TextExpression {
     /// The text that it gives.
     pub fn evaluate(&self, variables: &Variables) -> Result<String, String> {
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            self.program.execute(&variables.context)
+            FUNCTIONS.with(|functions| {
+                let mut context = functions.new_inner_scope();
+                for (name, value) in &variables.values {
+                    context.add_variable_from_value(name.as_str(), value.clone());
+                }
+                self.program.execute(&context)
+            })
         }));
         match ran.map_err(|_| "it cannot be evaluated".to_owned())? {
             Ok(Cel::String(text)) => Ok(text.as_ref().clone()),
