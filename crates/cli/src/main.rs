@@ -43,7 +43,8 @@ fn parse() -> Result<Cli, clap::Error> {
     let name = std::path::Path::new(&called)
         .file_stem()
         .unwrap_or_default();
-    let is_function = |name: &&str| name.ends_with("-fn") || *name == INJECTOR;
+    let others = [INJECTOR, "apply-replacements", "set-namespace"];
+    let is_function = |name: &&str| name.ends_with("-fn") || others.contains(name);
     let Some(name) = name.to_str().filter(is_function) else {
         return Cli::try_parse();
     };

@@ -4,6 +4,7 @@
 //! package without a minted id goes by its Kptfile's name. Easy to get wrong: the dialects differ in what an
 //! error is. The native one changes nothing and fails; Nephio's writes a condition and succeeds.
 
+mod helper;
 mod nephio;
 mod order;
 
@@ -91,6 +92,9 @@ pub fn function_as(
         return Ok(written(&list, input, ran));
     }
     let name = call.name;
+    if let Some(ran) = helper::run(name, call.strict, &list) {
+        return Ok(written(&list, input, ran));
+    }
     let mut findings: Vec<Finding> = list.items().iter().flat_map(check_kind).collect();
     let configured = configured(list.function_config());
     findings.extend(configured.iter().flat_map(|o| check_kind(&o.value)));

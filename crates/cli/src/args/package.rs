@@ -89,7 +89,7 @@ impl From<DialectArg> for mooring_package::Dialect {
     kpt fn eval gnb --exec 'moor fn nad-fn'")]
 pub(crate) struct FunctionArgs {
     /// The function: workload-cluster-injector, interface-fn, ipam-fn, vlan-fn, nad-fn, attach-fn; of Nephio's dialect
-    /// also dnn-fn, nfdeploy-fn
+    /// also dnn-fn, nfdeploy-fn, configinject-fn; apply-replacements, set-namespace
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) book: BookArg,

@@ -7,7 +7,7 @@
 
 use mooring_api::{Code, Finding, Severity, Time};
 use mooring_blueprint::nephio::{self, Function};
-use mooring_blueprint::{Bundle, Context, Object};
+use mooring_blueprint::{Bundle, Context, Object, networks};
 use mooring_book::{Filter, Store};
 use mooring_ipam::{Lease, Thing};
 use mooring_krm::ResourceList;
@@ -103,7 +103,7 @@ fn ask(
 ) -> Result<(), Error> {
     let site = configured(list.function_config());
     let all: Vec<Object> = bundle.objects.iter().chain(&site).cloned().collect();
-    let (pools, found) = nephio::pools(&all);
+    let (pools, found) = networks::read(&all);
     results.extend(found);
     let id = id(bundle);
     let ctx = Context {
@@ -124,7 +124,7 @@ fn ask(
         nephio::forget(bundle, &wish);
     }
     for wish in nephio::wants(function, bundle, &ctx, results) {
-        match crate::flavour::ask(&mut *txn, &pools, &wish)? {
+        match crate::nephio::ask(&mut *txn, &pools, &wish)? {
             Ok(given) => nephio::answer(bundle, &wish, &given.lease),
             Err(finding) => {
                 let field = match function {

@@ -1,0 +1,113 @@
+//! Packages that need each other.
+
+use crate::place::{Place, conditions, waits_for};
+
+const GATE: &str = "nephio.org.Specializer.specialize";
+
+#[test]
+fn a_published_package_is_found_later_and_may_be_out_of_sight_afterwards() {
+    let Some(place) = Place::new("published packages") else {
+        return;
+    };
+    place.cluster("edge02");
+    place.cluster("regional");
+    place.blueprint("smf", "smf");
+    let alone = place.render("smf", |r| r.cluster = Some("regional".into()));
+    assert_eq!(waits_for(&alone), ["waiting for package free5gc-upf: it is not there"]);
+    assert!(!conditions(&place.path("smf"))[GATE]);
+
+    for cluster in ["edge01", "edge02"] {
+        let dir = format!("deployed/{cluster}/free5gc-upf");
+        place.blueprint("upf", &dir);
+        place.render(&dir, |r| r.cluster = Some(cluster.into()));
+    }
+    let linked = place.render("smf", |r| {
+        r.cluster = Some("regional".into());
+        r.published = vec![place.path("deployed")];
+    });
+    assert_eq!(waits_for(&linked), Vec::<&str>::new());
+    assert!(conditions(&place.path("smf"))[GATE]);
+    let configs = place.files("smf", "config_");
+    assert_eq!(
+        configs,
+        ["config_smf-regional-upf-edge01.yaml", "config_smf-regional-upf-edge02.yaml"]
+    );
+
+    let alone = place.render("smf", |r| r.cluster = Some("regional".into()));
+    assert!(!alone.is_changed(), "{:?}", alone.changes);
+    assert_eq!(waits_for(&alone), Vec::<&str>::new());
+}
+
+#[test]
+fn a_provider_that_waits_itself_is_named() {
+    let Some(place) = Place::new("chains of packages") else {
+        return;
+    };
+    // The DU waits for a package that waits for a third one, which is not there.
+    place.blueprint("du", "fleet/oai-du");
+    place.blueprint("smf", "fleet/oai-ran-cucp");
+    let report = place.render("fleet", |_| {});
+    let mut waits = waits_for(&report);
+    waits.sort_unstable();
+    assert_eq!(waits.len(), 2);
+    assert_eq!(waits[0], "waiting for package free5gc-upf: it is not there");
+    let start = "waiting for package oai-ran-cucp: NFDeployment smf-edge01 in ";
+    assert!(waits[1].starts_with(start) && waits[1].ends_with("is not ready"), "{waits:?}");
+    // With the third one, the whole chain is done in one run, whatever the order of names.
+    place.blueprint("upf", "fleet/z/free5gc-upf");
+    let report = place.render("fleet", |_| {});
+    assert_eq!(waits_for(&report), Vec::<&str>::new());
+    for package in ["oai-du", "oai-ran-cucp", "z/free5gc-upf"] {
+        assert!(conditions(&place.path("fleet").join(package))[GATE], "{package}");
+    }
+    assert!(!place.render("fleet", |_| {}).is_changed());
+}
+
+#[test]
+fn a_circle_of_packages_ends_with_both_waiting() {
+    let Some(place) = Place::new("circles of packages") else {
+        return;
+    };
+    place.blueprint("smf", "fleet/one");
+    place.blueprint("smf", "fleet/two");
+    place.edit("fleet/one/dependency.yaml", "packageName: free5gc-upf", "packageName: two");
+    place.edit("fleet/two/dependency.yaml", "packageName: free5gc-upf", "packageName: one");
+    let report = place.render("fleet", |_| {});
+    assert_eq!(waits_for(&report).len(), 2);
+    assert!(!place.render("fleet", |_| {}).is_changed());
+}
+
+#[test]
+fn what_an_earlier_run_left_in_out_is_in_sight() {
+    let Some(place) = Place::new("packages in OUT") else {
+        return;
+    };
+    place.blueprint("upf", "a/free5gc-upf");
+    place.blueprint("smf", "b/free5gc-smf");
+    place.render("a", |r| r.out = Some(place.path("deployed")));
+    for _ in 0..2 {
+        let report = place.render("b", |r| r.out = Some(place.path("deployed")));
+        assert_eq!(waits_for(&report), Vec::<&str>::new());
+        assert!(conditions(&place.path("deployed/free5gc-smf"))[GATE]);
+    }
+    assert!(!place.render("b", |r| r.out = Some(place.path("deployed"))).is_changed());
+}
+
+#[test]
+fn a_claim_looks_up_the_address_of_another_package() {
+    let Some(place) = Place::new("lookups between packages") else {
+        return;
+    };
+    place.blueprint("upf", "fleet/upf");
+    place.blueprint("smf", "fleet/smf");
+    let claim = "apiVersion: ipam.resource.nephio.org/v1alpha1\nkind: IPClaim\nmetadata:\n  name: peer\n  annotations:\n    \
+        nephio.org/action: get\n    config.kubernetes.io/local-config: \"true\"\nspec:\n  kind: network\n  networkInstance:\n    \
+        name: vpc-internal\n  selector:\n    matchLabels:\n      nephio.org/address-family: ipv4\n      \
+        nephio.org/nsn-name: upf-edge01-n4-ipv4\n";
+    place.write("fleet/smf/peer.yaml", claim);
+    place.render("fleet", |_| {});
+    let upf = place.object("fleet/upf/ipclaim_upf-edge01-n4-ipv4.yaml");
+    let wanted = upf["status"]["prefix"].as_str().unwrap().replace("/24", "/32");
+    assert_eq!(place.object("fleet/smf/peer.yaml")["status"]["prefix"], wanted);
+    assert!(!place.render("fleet", |_| {}).is_changed());
+}
