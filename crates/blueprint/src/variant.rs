@@ -48,6 +48,55 @@ impl Variant {
     }
 }
 
+/// The objects of a fleet that variants may be filled from, by namespace and kind: asked for every package, so found
+/// without a walk.
+#[derive(Debug, Default)]
+pub struct Offers<'a> {
+    by_kind: BTreeMap<String, Vec<&'a Object>>,
+}
+
+impl<'a> Offers<'a> {
+    /// Of these objects.
+    pub fn new(objects: &'a [Object]) -> Self {
+        let mut by_kind: BTreeMap<_, Vec<&Object>> = BTreeMap::new();
+        for object in objects {
+            let key = key(namespace(object), object.api_version(), object.kind());
+            by_kind.entry(key).or_default().push(object);
+        }
+        // Stable: of two with one name the first is found.
+        for alike in by_kind.values_mut() {
+            alike.sort_by_key(|o| o.name());
+        }
+        Self { by_kind }
+    }
+
+    /// All of one kind, by name.
+    fn all(&self, namespace: &str, api_version: &str, kind: &str) -> &[&'a Object] {
+        let alike = self.by_kind.get(&key(namespace, api_version, kind));
+        alike.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The one of this name.
+    fn named(
+        &self,
+        namespace: &str,
+        (api_version, kind): (&str, &str),
+        name: &str,
+    ) -> Option<&'a Object> {
+        let alike = self.all(namespace, api_version, kind);
+        let place = alike.partition_point(|o| o.name() < name);
+        alike.get(place).copied().filter(|o| o.name() == name)
+    }
+}
+
+/// None of the three has a line break.
+fn key(namespace: &str, api_version: &str, kind: &str) -> String {
+    format!("{namespace}\n{api_version}\n{kind}")
+}
+
+/// API version and kind of a repository.
+const REPOSITORY: (&str, &str) = ("config.porch.kpt.dev/v1alpha1", "Repository");
+
 /// The Kptfile of a blueprint, where it is there.
 pub type Blueprint<'a> = &'a dyn Fn(&Upstream) -> Option<Value>;
 
@@ -55,6 +104,7 @@ pub type Blueprint<'a> = &'a dyn Fn(&Upstream) -> Option<Value>;
 pub fn read(objects: &[Object], blueprint: Blueprint<'_>) -> (Vec<Variant>, Vec<Finding>) {
     let mut variants = Vec::new();
     let mut findings = Vec::new();
+    let offers = Offers::new(objects);
     for object in objects.iter().filter(|o| o.group() == GROUP) {
         match (object.api_version(), object.kind()) {
             ("config.porch.kpt.dev/v1alpha1", "PackageVariant") => match one(object) {
@@ -62,7 +112,7 @@ pub fn read(objects: &[Object], blueprint: Blueprint<'_>) -> (Vec<Variant>, Vec<
                 Err(finding) => findings.push(finding),
             },
             ("config.porch.kpt.dev/v1alpha2", "PackageVariantSet") => {
-                variants.extend(set::unroll(object, objects, blueprint, &mut findings));
+                variants.extend(set::unroll(object, &offers, blueprint, &mut findings));
             }
             (_, kind @ ("PackageVariant" | "PackageVariantSet")) => {
                 findings.push(other_version(object, kind));

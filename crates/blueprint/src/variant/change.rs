@@ -3,11 +3,11 @@
 //! Easy to get wrong: a clone is made anew from the blueprint on every run, yet a blueprint may itself be
 //! somebody's variant; so every change replaces what an earlier run of the same variant made.
 
-use mooring_api::kinds::porch::{Function, GROUP, Repository, Upstream};
+use mooring_api::kinds::porch::{Function, Repository};
 use mooring_api::{Finding, annotation};
 use serde_json::{Map, Value, json};
 
-use super::{Variant, inject};
+use super::{Offers, REPOSITORY, Variant, inject};
 use crate::bundle::{Bundle, Object, map_below};
 
 /// The ConfigMap that holds what a package knows about itself.
@@ -23,10 +23,10 @@ pub fn apply(
     variant: &Variant,
     kptfile: &mut Value,
     bundle: &mut Bundle,
-    site: &[Object],
+    offers: &Offers<'_>,
 ) -> Vec<Finding> {
     name(variant, kptfile, bundle);
-    origin(&variant.spec.upstream, kptfile, site);
+    origin(variant, kptfile, offers);
     for (key, map) in [
         ("labels", &variant.spec.labels),
         ("annotations", &variant.spec.annotations),
@@ -38,12 +38,12 @@ pub fn apply(
     }
     context(variant, bundle);
     pipeline(variant, kptfile);
-    inject::inject(variant, bundle, site)
+    inject::inject(variant, bundle, offers)
 }
 
 /// The same for a package inside of the blueprint: only its injection points are the variant's.
-pub fn apply_below(variant: &Variant, bundle: &mut Bundle, site: &[Object]) -> Vec<Finding> {
-    inject::inject(variant, bundle, site)
+pub fn apply_below(variant: &Variant, bundle: &mut Bundle, offers: &Offers<'_>) -> Vec<Finding> {
+    inject::inject(variant, bundle, offers)
 }
 
 fn name(variant: &Variant, kptfile: &mut Value, bundle: &mut Bundle) {
@@ -62,9 +62,9 @@ fn name(variant: &Variant, kptfile: &mut Value, bundle: &mut Bundle) {
 }
 
 /// Where the clone comes from, so that kpt can bring it up to date.
-fn origin(upstream: &Upstream, kptfile: &mut Value, site: &[Object]) {
-    let is_it = |o: &&Object| o.is(GROUP, "Repository") && o.name() == upstream.repo;
-    let repository = site.iter().find(is_it);
+fn origin(variant: &Variant, kptfile: &mut Value, offers: &Offers<'_>) {
+    let upstream = &variant.spec.upstream;
+    let repository = offers.named(&variant.namespace, REPOSITORY, &upstream.repo);
     let repository = repository.and_then(|o| mooring_api::kinds::read::<Repository>(&o.value).ok());
     let Some(git) = repository.and_then(|r| r.spec.git) else {
         return;

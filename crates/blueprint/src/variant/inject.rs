@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use mooring_api::kinds::porch::Injector;
 use mooring_api::{Code, Condition, Finding, Status, annotation};
 
-use super::{Variant, few, namespace};
+use super::{Offers, Variant, few};
 use crate::bundle::{Bundle, Marks, Object, group, map_below};
 use crate::cluster::name_of;
 
@@ -22,15 +22,11 @@ const CLUSTER: &str = "WorkloadCluster";
 const FIELD: &str = "metadata.annotations[kpt.dev/config-injection]";
 
 /// Fills every point, and brings in the cluster where the package has no place for one.
-pub(super) fn inject(variant: &Variant, bundle: &mut Bundle, site: &[Object]) -> Vec<Finding> {
+pub(super) fn inject(variant: &Variant, bundle: &mut Bundle, offers: &Offers<'_>) -> Vec<Finding> {
     let mut findings = check(bundle);
     if !findings.is_empty() {
         return findings;
     }
-    let local: Vec<&Object> = site
-        .iter()
-        .filter(|o| namespace(o) == variant.namespace)
-        .collect();
     let Bundle { objects, marks } = &mut *bundle;
     for point in objects.iter_mut() {
         let Some(how) = point.annotation(annotation::CONFIG_INJECTION) else {
@@ -38,7 +34,7 @@ pub(super) fn inject(variant: &Variant, bundle: &mut Bundle, site: &[Object]) ->
         };
         let required = how == "required";
         let condition = condition(point);
-        match choose(point, &variant.spec.injectors, &local, variant) {
+        match choose(point, offers, variant) {
             Ok((chosen, field)) => {
                 let content = chosen.value.get(field).cloned().unwrap_or_default();
                 if point.value.get(field) != Some(&content) {
@@ -73,7 +69,7 @@ pub(super) fn inject(variant: &Variant, bundle: &mut Bundle, site: &[Object]) ->
         }
     }
     if bundle.all(group::INFRA, CLUSTER).next().is_none()
-        && let Some(cluster) = cluster(variant, &local)
+        && let Some(cluster) = cluster(variant, offers)
     {
         crate::inject::bring_in(bundle, None, cluster);
     }
@@ -128,26 +124,24 @@ fn check(bundle: &Bundle) -> Vec<Finding> {
 /// What fills a point, and which of its fields; or why nothing does.
 fn choose<'a>(
     point: &Object,
-    injectors: &[Injector],
-    local: &[&'a Object],
+    offers: &Offers<'a>,
     variant: &Variant,
 ) -> Result<(&'a Object, &'static str), String> {
+    let injectors = &variant.spec.injectors;
     if injectors.is_empty() {
         return Err(format!("variant {} has no injectors", variant.name));
     }
-    let alike = |o: &&&Object| o.api_version() == point.api_version() && o.kind() == point.kind();
-    let candidates: Vec<&Object> = local.iter().filter(alike).copied().collect();
+    let kind = (point.api_version(), point.kind());
+    let candidates = offers.all(&variant.namespace, kind.0, kind.1);
     if candidates.is_empty() {
         return Err(format!(
             "there is no {} {} in namespace {}",
-            point.api_version(),
-            point.kind(),
-            variant.namespace
+            kind.0, kind.1, variant.namespace
         ));
     }
-    let by_name = |injector: &Injector| candidates.iter().find(|o| o.name() == injector.name);
+    let by_name = |injector: &Injector| offers.named(&variant.namespace, kind, &injector.name);
     let mut fitting = injectors.iter().filter(|i| applies(i, point));
-    let Some(chosen) = fitting.find_map(by_name).copied() else {
+    let Some(chosen) = fitting.find_map(by_name) else {
         let names: Vec<String> = candidates.iter().map(|o| o.name().to_owned()).collect();
         return Err(format!(
             "no injector of variant {} names {}",
@@ -219,16 +213,19 @@ fn missing(point: &Object, why: &str, required: bool, variant: &Variant) -> Opti
 }
 
 /// The cluster of a package that has no place for one: an injector names it, else the repository does.
-fn cluster<'a>(variant: &Variant, local: &[&'a Object]) -> Option<&'a Object> {
-    let clusters = || {
-        local
-            .iter()
-            .filter(|o| o.is(group::INFRA, CLUSTER))
-            .copied()
-    };
-    let named = variant.spec.injectors.iter().find_map(|injector| {
-        clusters().find(|o| applies(injector, o) && o.name() == injector.name)
+fn cluster<'a>(variant: &Variant, offers: &Offers<'a>) -> Option<&'a Object> {
+    const KIND: (&str, &str) = ("infra.nephio.org/v1alpha1", CLUSTER);
+    let named = |name: &str| offers.named(&variant.namespace, KIND, name);
+    let injected = variant.spec.injectors.iter().find_map(|injector| {
+        let found = named(&injector.name)?;
+        applies(injector, found).then_some(found)
     });
     let repo = &variant.spec.downstream.repo;
-    named.or_else(|| clusters().find(|o| o.name() == repo || name_of(o) == *repo))
+    let clusters = offers
+        .all(&variant.namespace, KIND.0, KIND.1)
+        .iter()
+        .copied();
+    injected
+        .or_else(|| named(repo))
+        .or_else(|| clusters.into_iter().find(|o| name_of(o) == *repo))
 }

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use mooring_api::kinds::porch::{
-    Downstream, GROUP, PackageVariantSetSpec, PackageVariantSpec, Target, Upstream,
+    Downstream, PackageVariantSetSpec, PackageVariantSpec, Target, Upstream,
 };
 use mooring_api::{Code, Finding, ObjectRef, Selector};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::template::{Evaluator, Inputs};
-use super::{Blueprint, Variant, few, namespace};
+use super::{Blueprint, Offers, REPOSITORY, Variant, few, namespace};
 use crate::bundle::Object;
 
 /// Names of variants are names of objects.
@@ -26,7 +26,7 @@ struct Found<'a> {
 /// The variants of a set.
 pub(super) fn unroll(
     set: &Object,
-    objects: &[Object],
+    offers: &Offers<'_>,
     blueprint: Blueprint<'_>,
     findings: &mut Vec<Finding>,
 ) -> Vec<Variant> {
@@ -39,15 +39,18 @@ pub(super) fn unroll(
     };
     let origin = set.reference();
     let here = namespace(set);
-    let local: Vec<&Object> = objects.iter().filter(|o| namespace(o) == here).collect();
     let upstream = upstream_value(&spec.upstream, here, blueprint);
     let mut evaluator = Evaluator::new(&origin);
     let mut variants = Vec::new();
     for (nth, target) in spec.targets.iter().enumerate() {
         let at = format!("spec.targets[{nth}]");
-        let found = find(target, &spec.upstream, &local);
+        let candidates = match &target.object_selector {
+            Some(selector) => offers.all(here, &selector.api_version, &selector.kind),
+            None => offers.all(here, REPOSITORY.0, REPOSITORY.1),
+        };
+        let found = find(target, &spec.upstream, candidates);
         if found.is_empty() {
-            findings.push(nothing(target, &local, &origin, &at));
+            findings.push(nothing(target, candidates, &origin, &at));
         }
         for found in found {
             let mut wanted = PackageVariantSpec {
@@ -65,7 +68,8 @@ pub(super) fn unroll(
                     package: found.package,
                     upstream: &upstream,
                     target: &found.target,
-                    repositories: &local,
+                    offers,
+                    namespace: here,
                     at: format!("{at}.template"),
                 };
                 if template.downstream.is_some() {
@@ -88,7 +92,11 @@ pub(super) fn unroll(
     variants
 }
 
-fn find<'a>(target: &'a Target, upstream: &'a Upstream, local: &[&'a Object]) -> Vec<Found<'a>> {
+fn find<'a>(
+    target: &'a Target,
+    upstream: &'a Upstream,
+    candidates: &[&'a Object],
+) -> Vec<Found<'a>> {
     if let Some(repositories) = &target.repositories {
         let mut found = Vec::new();
         for repository in repositories {
@@ -104,7 +112,7 @@ fn find<'a>(target: &'a Target, upstream: &'a Upstream, local: &[&'a Object]) ->
         }
         return found;
     }
-    let selected = local.iter().filter(|object| selects(target, object));
+    let selected = candidates.iter().filter(|object| selects(target, object));
     selected
         .map(|object| Found {
             repo: object.name(),
@@ -114,10 +122,10 @@ fn find<'a>(target: &'a Target, upstream: &'a Upstream, local: &[&'a Object]) ->
         .collect()
 }
 
-/// Whether a target's selector means this object.
+/// Whether a target's selector means this object, which is of its kind.
 fn selects(target: &Target, object: &Object) -> bool {
     if let Some(selector) = &target.repository_selector {
-        return object.is(GROUP, "Repository") && selector.matches(&object.labels());
+        return selector.matches(&object.labels());
     }
     let Some(wanted) = &target.object_selector else {
         return false;
@@ -130,10 +138,7 @@ fn selects(target: &Target, object: &Object) -> bool {
         .name
         .as_deref()
         .is_none_or(|name| name == object.name());
-    object.api_version() == wanted.api_version
-        && object.kind() == wanted.kind
-        && named
-        && labels.matches(&object.labels())
+    named && labels.matches(&object.labels())
 }
 
 /// What an expression may know of an object.
@@ -192,16 +197,12 @@ fn name(set: &str, downstream: &Downstream) -> String {
     format!("{}-{end}", &name[..keep])
 }
 
-fn nothing(target: &Target, local: &[&Object], origin: &ObjectRef, at: &str) -> Finding {
+fn nothing(target: &Target, candidates: &[&Object], origin: &ObjectRef, at: &str) -> Finding {
     let (kind, field) = match &target.object_selector {
         Some(selector) => (selector.kind.as_str(), "objectSelector"),
         None => ("Repository", "repositorySelector"),
     };
-    let known: Vec<String> = local
-        .iter()
-        .filter(|o| o.kind() == kind)
-        .map(|o| o.name().to_owned())
-        .collect();
+    let known: Vec<String> = candidates.iter().map(|o| o.name().to_owned()).collect();
     Finding::warning(
         Code::NothingSelected,
         format!(

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mooring_api::kinds::porch::{
-    FunctionTemplate, GROUP, Injector, MapExpr, PackageContext, PackageVariantSpec, Pipeline,
+    FunctionTemplate, Injector, MapExpr, PackageContext, PackageVariantSpec, Pipeline,
     VariantTemplate,
 };
 use mooring_api::kinds::{TextExpression, Variables};
@@ -14,8 +14,7 @@ use mooring_api::{Code, Finding, ObjectRef};
 use serde_json::{Value, json};
 
 use super::set::about;
-use super::{few, place};
-use crate::bundle::Object;
+use super::{Offers, REPOSITORY, few, place};
 
 /// What expressions may name, `repository` last.
 const NAMES: [&str; 5] = [
@@ -32,7 +31,9 @@ pub(super) struct Inputs<'a> {
     pub(super) package: &'a str,
     pub(super) upstream: &'a Value,
     pub(super) target: &'a Value,
-    pub(super) repositories: &'a [&'a Object],
+    pub(super) offers: &'a Offers<'a>,
+    /// Of the set.
+    pub(super) namespace: &'a str,
     /// The template's field path.
     pub(super) at: String,
 }
@@ -151,14 +152,12 @@ impl<'a> Evaluator<'a> {
             }
         }
         let repo = &spec.downstream.repo;
-        let is_it = |o: &&&Object| o.is(GROUP, "Repository") && o.name() == repo;
-        let found = inputs.repositories.iter().find(is_it);
+        let found = inputs.offers.named(inputs.namespace, REPOSITORY, repo);
         if found.is_none() {
             let known = inputs
-                .repositories
-                .iter()
-                .filter(|o| o.is(GROUP, "Repository"));
-            let known: Vec<String> = known.map(|o| o.name().to_owned()).collect();
+                .offers
+                .all(inputs.namespace, REPOSITORY.0, REPOSITORY.1);
+            let known: Vec<String> = known.iter().map(|o| o.name().to_owned()).collect();
             self.add(
                 Finding::error(
                     Code::UnknownRepository,
@@ -168,7 +167,7 @@ impl<'a> Evaluator<'a> {
                 .help("Correct the name, or add the Repository object to the fleet."),
             );
         }
-        found.map(|o| about(o))
+        found.map(about)
     }
 
     fn context(

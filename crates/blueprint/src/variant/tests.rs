@@ -73,6 +73,7 @@ fn a_variant_applied_to_its_own_package_changes_nothing() {
         "pipeline": { "mutators": [{ "image": "example/interface-fn:v1" }] },
     });
     let site = [team("team-a", &json!({}), "aa")];
+    let site = Offers::new(&site);
     let found = apply(&variant(), &mut kptfile, &mut bundle, &site);
     assert_eq!(found, []);
     let once = (kptfile.clone(), bundle.clone());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use mooring_api::{Code, Finding};
-use mooring_blueprint::variant::{self, Variant};
+use mooring_blueprint::variant::{self, Offers, Variant};
 use mooring_blueprint::{Bundle, Object};
 use mooring_krm::emit;
 
@@ -27,12 +27,13 @@ impl Cloned {
     /// Clones the blueprint of every variant.
     pub(super) fn make(variants: &[Variant], blueprints: &Blueprints, site: &[Object]) -> Self {
         let mut all = Self::default();
+        let offers = Offers::new(site);
         let work: Vec<_> = variants
             .iter()
             .filter_map(|v| Some((v, blueprints.of(v)?)))
             .collect();
         let made = crate::parallel::map(work, |(variant, blueprint)| {
-            let (changed, findings) = changed(variant, blueprint, site);
+            let (changed, findings) = changed(variant, blueprint, &offers);
             (variant, blueprint, changed, findings)
         });
         for (variant, blueprint, mut changed, findings) in made {
@@ -80,12 +81,12 @@ impl Cloned {
 fn changed(
     variant: &Variant,
     blueprint: &Blueprint,
-    site: &[Object],
+    offers: &Offers<'_>,
 ) -> (BTreeMap<String, String>, Vec<Finding>) {
     let mut out = BTreeMap::new();
     let mut findings = Vec::new();
     for part in &blueprint.parts {
-        let (files, said) = changed_part(variant, part, blueprint, site);
+        let (files, said) = changed_part(variant, part, blueprint, offers);
         out.extend(files);
         findings.extend(said);
     }
@@ -96,7 +97,7 @@ fn changed_part(
     variant: &Variant,
     part: &Part,
     blueprint: &Blueprint,
-    site: &[Object],
+    offers: &Offers<'_>,
 ) -> (BTreeMap<String, String>, Vec<Finding>) {
     let Part {
         dir,
@@ -110,9 +111,9 @@ fn changed_part(
     };
     let mut value = documents.value(*kptfile).clone();
     let said = if dir.is_empty() {
-        variant::apply(variant, &mut value, &mut bundle, site)
+        variant::apply(variant, &mut value, &mut bundle, offers)
     } else {
-        variant::apply_below(variant, &mut bundle, site)
+        variant::apply_below(variant, &mut bundle, offers)
     };
     let mut findings: Vec<Finding> = said.into_iter().map(|f| documents.locate(f)).collect();
     let value = write_marks(&value, &bundle.marks, None);
