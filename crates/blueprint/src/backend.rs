@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use mooring_api::{Cidr, Code, Finding, ObjectRef};
 use mooring_ipam::{Holder, InstanceKey, Thing};
 
-pub use claims::{of_object, of_wish};
+pub use claims::{of_object, of_share, of_wish};
 pub use table::{Index, Table, of_table};
 
 /// Something that the backend, or an object, says somebody has.
@@ -165,7 +165,7 @@ pub fn whose(
             Some(Owned {
                 instance: c.instance.clone(),
                 thing,
-                subnet: around(known, &c.instance, &thing).or(c.subnet),
+                subnet: around(known, &c.instance, &thing, c.subnet),
                 gateway: c.gateway,
                 whose: Whose::Holder(c.holder.clone()),
                 place: c.place,
@@ -183,7 +183,12 @@ pub fn whose(
             field,
             ..
         } = entry;
-        let of_it = |c: &&Claimed| c.instance == *instance && c.owner == *owner;
+        // A cluster's subnet is known by what it is, since no claim of a package asks for it.
+        let is_share = |c: &Claimed| {
+            let of_cluster = entry.holder.as_ref().map(|h| &h.cluster);
+            c.said == Some(*thing) && of_cluster == Some(&c.holder.cluster)
+        };
+        let of_it = |c: &&Claimed| c.instance == *instance && (c.owner == *owner || is_share(c));
         let claims: Vec<&Claimed> = claimed.iter().filter(of_it).collect();
         let agrees = |c: &&&Claimed| c.said.is_none_or(|said| said == *thing);
         let claim = claims.iter().find(agrees);
@@ -208,7 +213,7 @@ pub fn whose(
         owned.push(Owned {
             instance: instance.clone(),
             thing: *thing,
-            subnet: around(known, instance, thing).or(entry.subnet),
+            subnet: around(known, instance, thing, entry.subnet),
             gateway: entry.gateway,
             whose,
             place: *place,
@@ -229,8 +234,13 @@ fn of_network(thing: &Thing, owner: &Owner, index: &InstanceKey) -> Option<Holde
     Some(crate::claim::vlan_holder(&network, index.name()))
 }
 
-/// The smallest known prefix around something, and not the thing itself.
-fn around(known: &[Known], instance: &InstanceKey, thing: &Thing) -> Option<Cidr> {
+/// The smallest prefix around something, as it is known or `said`, and not the thing itself.
+fn around(
+    known: &[Known],
+    instance: &InstanceKey,
+    thing: &Thing,
+    said: Option<Cidr>,
+) -> Option<Cidr> {
     let range = thing.range()?;
     let lies_in = |cidr: &Cidr| {
         let inside = cidr.contains(range.first()) && cidr.contains(range.last());
@@ -238,6 +248,7 @@ fn around(known: &[Known], instance: &InstanceKey, thing: &Thing) -> Option<Cidr
     };
     let mine = known.iter().filter(|k| k.instance == *instance);
     mine.map(|k| k.cidr)
+        .chain(said)
         .filter(lies_in)
         .max_by_key(Cidr::prefix_len)
 }

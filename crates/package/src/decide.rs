@@ -16,6 +16,7 @@ use crate::Error;
 use crate::ahead::{Answer, Ran};
 use crate::disk::{Disk, MAX_FILE, RealDisk};
 use crate::flavour;
+use crate::import::Named;
 use crate::nephio;
 use crate::pool::left_outside;
 use crate::report::{Dialect, Request};
@@ -175,10 +176,17 @@ impl Run<'_, '_> {
     }
 }
 
-/// The package's id: as an earlier run wrote it to the output, as the package says, else a new one.
-pub(crate) fn id(request: &Request, unit: &Unit, previous: Option<String>, nth: usize) -> String {
+/// The package's id: as an earlier run wrote it to the output, as the package says, as it was imported, else a new one.
+pub(crate) fn id(
+    request: &Request,
+    unit: &Unit,
+    previous: Option<String>,
+    imported: &Named,
+    nth: usize,
+) -> String {
     let own = unit.bundle.marks.annotations.get(annotation::PACKAGE_ID);
     let known = previous.or_else(|| own.cloned());
+    let known = known.or_else(|| imported.id(request, unit));
     known.filter(|_| !request.new_id).unwrap_or_else(|| {
         let mut hash = Sha256::new();
         hash.update(request.entropy);
@@ -320,20 +328,13 @@ fn context<'a>(request: &'a Request, site: &'a Site, pools: &'a Pools, id: &'a s
 /// The package's steps; what is wrong with its pipeline is said.
 fn planned(dialect: Dialect, unit: &Unit, said: &mut Vec<Finding>) -> Plan {
     match dialect {
-        Dialect::Native => {
-            Plan::Native(steps::pipeline(unit.kptfile(), &unit.kptfile_ref(), said))
-        }
+        Dialect::Native => Plan::Native(steps::pipeline(unit.kptfile(), &unit.kptfile_ref(), said)),
         Dialect::Nephio => Plan::Nephio(nephio::pipeline(unit, said)),
     }
 }
 
 /// Pools that the package itself carries, together with the management side's.
-fn own_pools(
-    dialect: Dialect,
-    unit: &Unit,
-    site: &Site,
-    said: &mut Vec<Finding>,
-) -> Option<Pools> {
+fn own_pools(dialect: Dialect, unit: &Unit, site: &Site, said: &mut Vec<Finding>) -> Option<Pools> {
     let (pools, findings) = match dialect {
         Dialect::Native => pools::read(&native_pools(unit, site)?),
         Dialect::Nephio => {

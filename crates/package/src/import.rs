@@ -8,16 +8,18 @@
 //! Reads files only; the caller merges with [`Imported::merge`] and writes. Easy to get wrong: half of an import is worse
 //! than none, so an error in any file leaves nothing to merge.
 
+mod adopt;
 mod gather;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mooring_api::{Code, Finding, Time};
 use mooring_blueprint::backend::{self, Owned, Whose};
 use mooring_book::{Clash, Content, Merge, PackageRecord, Reservation, Why};
 use mooring_ipam::{Holder, InstanceKey, Lease, State, Table, Thing};
 
+pub(crate) use adopt::Named;
 use gather::Gathered;
 
 /// Why a reservation is there that an import made.
@@ -39,12 +41,17 @@ pub struct Imported {
     pub findings: Vec<Finding>,
 }
 
-/// Reads Nephio's tables, claims and rendered packages.
-pub fn import_nephio(sources: &[PathBuf], now: Time) -> Imported {
+/// Reads Nephio's tables, claims and rendered packages. Networks of the management directory say which subnets a render would
+/// cut for the clusters; without it, those of the packages do.
+pub fn import_nephio(sources: &[PathBuf], mgmt: Option<&Path>, now: Time) -> Imported {
     let mut gathered = Gathered::default();
     for source in sources {
-        gathered.add(source, now);
+        gathered.add(source);
     }
+    if let Some(mgmt) = mgmt {
+        gathered.add_mgmt(mgmt);
+    }
+    gathered.finish(now);
     let (owned, differ) = backend::whose(&gathered.claimed, &gathered.listed, &gathered.known);
     for (place, finding) in differ {
         let finding = gathered.locate(place, finding);

@@ -9,6 +9,7 @@ use mooring_book::{Store, Txn};
 use crate::ahead::ahead;
 use crate::decide::{Decided, Run, id};
 use crate::disk::{Disk, LOCK_WAIT, RealDisk, TreeLock};
+use crate::import::Named;
 use crate::journal::{self, Change, CommitError};
 use crate::report::{PackageReport, Report, Request};
 use crate::site::Site;
@@ -110,9 +111,10 @@ impl Act<'_> {
         let mut txn = store.begin(request.now)?;
         let total = units.len();
         progress(0, total);
+        let imported = Named::read(store)?;
         let named = units.iter().enumerate().map(|(nth, unit)| {
             let previous = trees.previous_id(&unit.dir);
-            id(request, unit, previous, nth)
+            id(request, unit, previous, &imported, nth)
         });
         let ids: Vec<String> = named.collect();
         let ran = if crate::parallel::is_shared(total) {

@@ -5,7 +5,7 @@ use mooring_api::kinds::nephio::ipam::{
 };
 use mooring_api::kinds::nephio::vlan::{VLANClaimSpec, VLANClaimStatus};
 use mooring_api::{Finding, label};
-use mooring_ipam::{InstanceKey, Thing};
+use mooring_ipam::{Claim, InstanceKey, Thing};
 
 use super::{Claimed, Known, Listed, Owner, Table};
 use crate::bundle::{Object, group};
@@ -95,6 +95,20 @@ pub fn of_object(object: &Object, place: usize) -> Result<Table, Finding> {
         }));
     }
     Ok(table)
+}
+
+/// The subnet that a cluster must have for a claim of one of its packages to be answered as it is. `block` is what a render
+/// asks for first.
+pub fn of_share(block: &Claim, place: usize) -> Claimed {
+    Claimed {
+        instance: block.instance.clone(),
+        owner: Owner::new("Network", block.instance.namespace(), block.instance.name()),
+        holder: block.holder.clone(),
+        said: block.before,
+        subnet: None,
+        gateway: None,
+        place,
+    }
 }
 
 /// A claim of a package, by the wish that a render makes of it. `object` is the claim, the caller's object `place`.

@@ -85,13 +85,13 @@ pub(crate) fn nephio(
         let help = "PATH is a file that kubectl wrote, a rendered package, or a directory of them";
         return Err(Usage::new(message, help).into());
     }
-    let imported = mooring_package::import_nephio(&args.sources, world.now);
+    let mgmt = world.mgmt(&args.mgmt)?;
+    let imported = mooring_package::import_nephio(&args.sources, mgmt.as_deref(), world.now);
     output.findings(&imported.findings);
     if exit_of(&imported.findings) == Exit::Wrong {
         output.say("nothing was imported");
         return Ok(Exit::Wrong);
     }
-    let mgmt = world.mgmt(&args.mgmt)?;
     let access = if args.check {
         Access::Read
     } else {

@@ -2,15 +2,16 @@
 //!
 //! Easy to get wrong: `kubectl get … -o yaml` writes one List of everything, so an object may stand inside of another.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mooring_api::{Code, Finding, Location, Time, annotation};
 use mooring_blueprint::backend::{
-    Claimed, Index, Known, Listed, Table, of_object, of_table, of_wish,
+    Claimed, Index, Known, Listed, Table, of_object, of_share, of_table, of_wish,
 };
 use mooring_blueprint::claim::Wish;
 use mooring_blueprint::nephio::{self, Function};
-use mooring_blueprint::{Context, Object, inject};
+use mooring_blueprint::{Context, Object, inject, networks};
 use mooring_book::PackageRecord;
 use mooring_ipam::Pools;
 use mooring_krm::{File, layout};
@@ -20,10 +21,14 @@ use crate::decide::record;
 use crate::disk::{Disk as _, MAX_FILE, RealDisk, read_tree};
 use crate::documents::{Documents, check_kind, position};
 use crate::report::Dialect;
+use crate::site::Site;
 use crate::unit::Unit;
 
 /// The kinds that an import reads.
 const READ: &[&str] = &["IPClaim", "VLANClaim", "IPPrefix", "NetworkInstance"];
+
+/// The kinds that say where addresses come from.
+const POOLS: &[&str] = &["IPPrefix", "NetworkInstance", "Network"];
 
 /// Everything that was read so far.
 #[derive(Default)]
@@ -36,6 +41,11 @@ pub(super) struct Gathered {
     /// How many objects and packages were read.
     pub(super) read: usize,
     pub(super) findings: Vec<Finding>,
+    /// Packages that wait for all sources to be read.
+    units: Vec<(Unit, PathBuf)>,
+    /// Pools, and Networks that subnets are cut from.
+    site: Vec<Object>,
+    shared: Option<Arc<Pools>>,
     documents: Vec<Documents>,
     /// Where each object stands: documents, place in them, and the path of a list's item.
     places: Vec<(usize, usize, String)>,
@@ -43,7 +53,7 @@ pub(super) struct Gathered {
 
 impl Gathered {
     /// Reads a directory or a file.
-    pub(super) fn add(&mut self, source: &Path, now: Time) {
+    pub(super) fn add(&mut self, source: &Path) {
         if !source.is_dir() {
             match read_file(source) {
                 Ok(bytes) => {
@@ -70,7 +80,7 @@ impl Gathered {
             let files = files.iter().map(|(p, b)| (*p, b.as_slice()));
             let documents = Documents::parse(files, shown, &mut self.findings);
             if let Some(unit) = Unit::new(package.directory, package.files, documents) {
-                self.package(unit, source, now);
+                self.units.push((unit, source.to_owned()));
             }
         }
         let loose: Vec<_> = layout
@@ -79,6 +89,18 @@ impl Gathered {
             .map(|p| (p.as_str(), bytes(p)))
             .collect();
         self.loose(loose.iter().map(|(p, b)| (*p, b.as_slice())), shown);
+    }
+
+    /// What the management directory says about pools. What is wrong with it is for a render to say.
+    pub(super) fn add_mgmt(&mut self, dir: &Path) {
+        self.site.extend(Site::read(dir).objects);
+    }
+
+    /// Reads the packages, now that all pools are known.
+    pub(super) fn finish(&mut self, now: Time) {
+        for (unit, root) in std::mem::take(&mut self.units) {
+            self.package(unit, &root, now);
+        }
     }
 
     /// A finding about an object, with its line.
@@ -138,6 +160,9 @@ impl Gathered {
     }
 
     fn object(&mut self, object: &Object, at: usize, below: String) {
+        if POOLS.contains(&object.kind()) {
+            self.site.push(object.clone());
+        }
         let table = Index::of(object);
         if table.is_none() && !READ.contains(&object.kind()) {
             return;
@@ -175,6 +200,36 @@ impl Gathered {
         self.pools += table.pools;
     }
 
+    /// The pools of a package: those of all sources, and what it alone brings along.
+    fn pools_of(&mut self, unit: &Unit) -> Arc<Pools> {
+        let known = |o: &Object| {
+            let mut site = self.site.iter();
+            site.any(|s| s.kind() == o.kind() && s.name() == o.name())
+        };
+        let own = unit.bundle.objects.iter();
+        let own = own.filter(|o| POOLS.contains(&o.kind()) && !known(o));
+        let own: Vec<Object> = own.cloned().collect();
+        if let (true, Some(shared)) = (own.is_empty(), &self.shared) {
+            return Arc::clone(shared);
+        }
+        let alone = !own.is_empty();
+        let site: Vec<Object> = self.site.iter().cloned().chain(own).collect();
+        let pools = Arc::new(networks::read(&site).0);
+        for prefix in &pools.prefixes {
+            let known = Known {
+                instance: prefix.instance.clone(),
+                cidr: prefix.cidr,
+            };
+            if !self.known.contains(&known) {
+                self.known.push(known);
+            }
+        }
+        if !alone {
+            self.shared = Some(Arc::clone(&pools));
+        }
+        pools
+    }
+
     /// A rendered package: its claims, under the identities that a render uses.
     fn package(&mut self, mut unit: Unit, root: &Path, now: Time) {
         self.read += 1;
@@ -198,7 +253,8 @@ impl Gathered {
             return;
         }
         let cluster = inject::find(&unit.bundle, &mut Vec::new()).map(|c| c.name);
-        let wishes = wishes(&mut unit, &id);
+        let pools = &self.pools_of(&unit);
+        let wishes = wishes(&mut unit, &id, pools);
         if let Some(cluster) = &cluster {
             let mut record = record(&id, cluster, &unit, root, &[], now);
             for wish in wishes.iter().filter(|w| w.kind == "VLANClaim") {
@@ -216,15 +272,18 @@ impl Gathered {
             };
             let place = self.place(object.source.unwrap_or_default(), String::new());
             self.claimed.push(of_wish(&wish, object, place));
+            let share = networks::subnet(pools, &wish.claim);
+            let share = share.filter(|block| block.before.is_some());
+            self.claimed
+                .extend(share.map(|block| of_share(&block, place)));
         }
     }
 }
 
 /// What a package asks the book for.
-fn wishes(unit: &mut Unit, id: &str) -> Vec<Wish> {
-    let pools = Pools::default();
+fn wishes(unit: &mut Unit, id: &str, pools: &Pools) -> Vec<Wish> {
     let ctx = Context {
-        pools: &pools,
+        pools,
         site: &[],
         cluster: None,
         package: id,
