@@ -74,8 +74,8 @@ pub fn set(bundle: &mut Bundle, config: &Object) -> Vec<Finding> {
         Err(finding) => return vec![finding],
     };
     let moves = |o: &Object| {
-        !o.annotation(annotation::LOCAL_CONFIG)
-            .is_some_and(|v| v != "false")
+        o.annotation(annotation::LOCAL_CONFIG)
+            .is_none_or(|v| v == "false")
     };
     let upstream: BTreeSet<&str> = bundle
         .objects

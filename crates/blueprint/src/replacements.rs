@@ -249,10 +249,8 @@ impl Work<'_> {
         let mut found = self.objects.iter().filter(|o| source.select.takes(o));
         let (first, more) = (found.next(), found.next().is_some());
         let Some(object) = first.filter(|_| !more) else {
-            let text = match more {
-                true => format!("more than one object is {}", source.select.said()),
-                false => format!("no object is {}", source.select.said()),
-            };
+            let count = if more { "more than one" } else { "no" };
+            let text = format!("{count} object is {}", source.select.said());
             self.refuse(field, text);
             return None;
         };

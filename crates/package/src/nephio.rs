@@ -341,7 +341,8 @@ pub(crate) fn vlans(bundle: &Bundle) -> BTreeSet<InstanceKey> {
     let interfaces = bundle.all("req.nephio.org", "Interface");
     let network = |object: &Object| {
         let text = |path: &str| object.value.pointer(path).and_then(Value::as_str);
-        let tagged = text("/spec/attachmentType") == Some("vlan") && text("/spec/cniType").is_some();
+        let tagged =
+            text("/spec/attachmentType") == Some("vlan") && text("/spec/cniType").is_some();
         let name = text("/spec/networkInstance/name").filter(|n| tagged && *n != "default")?;
         let namespace = text("/spec/networkInstance/namespace").unwrap_or_default();
         Some(InstanceKey::new(namespace, name))
@@ -398,15 +399,26 @@ pub(crate) fn said(unit: &Unit, id: &str, now: Time) -> Said {
 /// so they count only where the management side says nothing of their tables.
 pub(crate) fn own_pools(unit: &Unit, site: &[Object], known: &Pools) -> Option<Vec<Object>> {
     let tables = |object: &Object| -> Vec<InstanceKey> {
-        let tables = object.value.pointer("/spec/routingTables").and_then(Value::as_array);
-        let names = tables.into_iter().flatten().filter_map(|t| t["name"].as_str());
-        names.map(|n| InstanceKey::new(object.namespace(), n)).collect()
+        let tables = object
+            .value
+            .pointer("/spec/routingTables")
+            .and_then(Value::as_array);
+        let names = tables
+            .into_iter()
+            .flatten()
+            .filter_map(|t| t["name"].as_str());
+        names
+            .map(|n| InstanceKey::new(object.namespace(), n))
+            .collect()
     };
     let is_own = |o: &&Object| {
         let pool = ["IPPrefix", "NetworkInstance"];
-        pool.iter().any(|kind| o.is("ipam.resource.nephio.org", kind))
+        pool.iter()
+            .any(|kind| o.is("ipam.resource.nephio.org", kind))
             || (o.is("infra.nephio.org", "Network")
-                && !tables(o).iter().any(|key| known.instances.contains_key(key)))
+                && !tables(o)
+                    .iter()
+                    .any(|key| known.instances.contains_key(key)))
     };
     let own: Vec<Object> = unit.bundle.objects.iter().filter(is_own).cloned().collect();
     if own.is_empty() {

@@ -143,7 +143,10 @@ pub(crate) fn unknown(name: &str) -> Finding {
     let mut known = NAMES.map(|(name, _)| name).to_vec();
     let dialect = mooring_blueprint::nephio::Function::NAMES.map(|(name, _)| name);
     let helpers = nephio::Helper::NAMES.map(|(name, _)| name);
-    let more = dialect.into_iter().chain(helpers).chain([nephio::CONFIG_INJECT]);
+    let more = dialect
+        .into_iter()
+        .chain(helpers)
+        .chain([nephio::CONFIG_INJECT]);
     known.extend(more.filter(|name| Step::named(name).is_none()));
     unknown_among(name, &known)
 }

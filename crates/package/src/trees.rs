@@ -152,8 +152,14 @@ impl Trees {
             documents.check(&mut wrong);
             let unit = Unit::new(dir, paths, documents);
             // The published functions read what they need, and nothing else has to be in order.
-            if unit.as_ref().is_some_and(|u| dialect(request, u) == Dialect::Nephio) {
-                wrong.iter_mut().filter(|f| is_of_a_schema(f)).for_each(lower);
+            if unit
+                .as_ref()
+                .is_some_and(|u| dialect(request, u) == Dialect::Nephio)
+            {
+                wrong
+                    .iter_mut()
+                    .filter(|f| is_of_a_schema(f))
+                    .for_each(lower);
             }
             findings.extend(wrong);
             (unit, findings)
@@ -293,7 +299,12 @@ fn interrupted(root: &Path) -> Finding {
 
 /// Whether we made it: our own mark, or that of the nephio dialect on a kind that only functions make.
 fn is_made(value: &Value) -> bool {
-    const KINDS: [&str; 4] = ["IPClaim", "VLANClaim", "NetworkAttachmentDefinition", "Config"];
+    const KINDS: [&str; 4] = [
+        "IPClaim",
+        "VLANClaim",
+        "NetworkAttachmentDefinition",
+        "Config",
+    ];
     let kind = value["kind"].as_str().unwrap_or_default();
     let made_for = kptfile::annotation(value, "specializer.nephio.org/owner").is_some();
     kptfile::annotation(value, annotation::OWNED_BY).is_some()

@@ -321,3 +321,124 @@ fn one_subnet_per_cluster_reaches_the_other_through_a_router() {
         assert!(said.stdout.contains("ttl=63"), "{said:?}");
     }
 }
+
+/// The NADs of a published package are lists without a name; the runtime runs their plugins one after the other.
+#[test]
+fn nads_of_the_nephio_dialect_are_taken_by_the_reference_plugins() {
+    let what = "the nephio dialect in the reference plugins";
+    let (Some(tools), Some(sandbox)) = (Tools::find(what), Sandbox::new(what)) else {
+        return;
+    };
+    let Some(oracles) = mooring_testkit::oracles(what) else {
+        return;
+    };
+    let oracles = oracles.join("nephio");
+    let work = tempfile::tempdir().unwrap();
+    let copy = |from: &str, to: &str| {
+        fs::create_dir_all(work.path().join(to)).unwrap();
+        for entry in fs::read_dir(oracles.join(from)).unwrap() {
+            let path = entry.unwrap().path();
+            let to = work.path().join(to).join(path.file_name().unwrap());
+            fs::write(to, fs::read(&path).unwrap()).unwrap();
+        }
+    };
+    copy("networks", "mgmt");
+    copy("blueprints/pkg-example-upf-bp", "fleet/free5gc-upf");
+    copy("blueprints/pkg-example-smf-bp", "fleet/free5gc-smf");
+    let cluster = "apiVersion: infra.nephio.org/v1alpha1\nkind: WorkloadCluster\nmetadata:\n  name: edge01\nspec:\n  \
+        clusterName: edge01\n  cnis: [macvlan]\n  masterInterface: eth1\n";
+    fs::write(work.path().join("mgmt/cluster.yaml"), cluster).unwrap();
+    let args = ["render", "fleet", "--mgmt", "mgmt", "--cluster", "edge01"];
+    moor(work.path()).args(args).assert().code(0);
+
+    let fabric = sandbox.fabric("fabric");
+    let node = sandbox.plugged(&fabric, "node");
+    let lists = [
+        (
+            "upf",
+            "free5gc-upf/networkattachmentdefinition_upf-edge01-n4.yaml",
+        ),
+        (
+            "smf",
+            "free5gc-smf/networkattachmentdefinition_smf-edge01-n4.yaml",
+        ),
+    ];
+    let read = |file: &str| -> Value {
+        let text = fs::read_to_string(work.path().join("fleet").join(file)).unwrap();
+        let nad: Value = serde_saphyr::from_str(&text).unwrap();
+        let mut list: Value =
+            serde_json::from_str(nad["spec"]["config"].as_str().unwrap()).unwrap();
+        list["name"] = nad["metadata"]["name"].clone();
+        list
+    };
+    // The VLAN's interface is the node's business; here a NIC stands for it.
+    let master = read(lists[0].1)["plugins"][0]["master"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(master.starts_with("eth1."), "{master}");
+    node.ip("link set eth1 down");
+    node.ip(&format!("link set eth1 name {master}"));
+    node.ip(&format!("link set {master} up"));
+
+    let pods = lists.map(|(word, file)| (word, read(file), sandbox.netns(word)));
+    let run = |verb: &str, word: &str, list: &Value, pod: &Netns| -> Value {
+        let mut plugins = list["plugins"].as_array().unwrap().clone();
+        if verb == "DEL" {
+            plugins.reverse();
+        }
+        let mut result = Value::Null;
+        for mut plugin in plugins {
+            plugin["cniVersion"] = list["cniVersion"].clone();
+            plugin["name"] = list["name"].clone();
+            if !result.is_null() {
+                plugin["prevResult"] = result.clone();
+            }
+            let variables = [
+                ("CNI_COMMAND", verb.to_owned()),
+                ("CNI_CONTAINERID", word.to_owned()),
+                ("CNI_NETNS", pod.path()),
+                ("CNI_IFNAME", "n4".to_owned()),
+                ("CNI_PATH", tools.plugins.display().to_string()),
+            ];
+            let program = tools.plugins.join(plugin["type"].as_str().unwrap());
+            let no_args: [&str; 0] = [];
+            let said = node.run_with(&program, &no_args, &variables, &plugin.to_string());
+            assert_eq!(said.code, Some(0), "{verb} {plugin}: {said:?}");
+            if verb == "ADD" {
+                result = serde_json::from_str(&said.stdout).unwrap();
+            }
+        }
+        result
+    };
+    for (word, list, pod) in &pods {
+        let result = run("ADD", word, list, pod);
+        let wanted = &list["plugins"][0]["ipam"];
+        assert_eq!(
+            result["ips"][0]["address"], wanted["addresses"][0]["address"],
+            "{result}"
+        );
+        let routes = pod.ip("-4 route show dev n4");
+        let route = &wanted["routes"][0];
+        let line = format!(
+            "{} via {}",
+            route["dst"].as_str().unwrap(),
+            route["gw"].as_str().unwrap()
+        );
+        assert!(routes.contains(&line), "{routes} has no {line}");
+    }
+    let address = |list: &Value| {
+        let text = list["plugins"][0]["ipam"]["addresses"][0]["address"]
+            .as_str()
+            .unwrap();
+        text.split('/').next().unwrap().to_owned()
+    };
+    let [(_, upf, one), (_, smf, two)] = &pods;
+    for (from, to) in [(one, smf), (two, upf)] {
+        let said = from.run(&tools.ping, &["-n", "-c", "1", "-W", "2", &address(to)]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+    for (word, list, pod) in &pods {
+        run("DEL", word, list, pod);
+    }
+}

@@ -99,14 +99,17 @@ fn below(list: &ResourceList, root: usize) -> Vec<(String, Bundle)> {
         Some(path.rsplit_once('/').map_or("", |(dir, _)| dir).to_owned())
     };
     let items = list.items();
-    let kptfiles = items.iter().enumerate().filter(|(_, v)| kptfile::is_kptfile(v));
+    let kptfiles = items
+        .iter()
+        .enumerate()
+        .filter(|(_, v)| kptfile::is_kptfile(v));
     kptfiles
         .filter(|(place, _)| *place != root)
         .filter_map(|(_, kptfile)| {
             let dir = directory(kptfile)?;
-            let inside = items.iter().filter(|v| {
-                !kptfile::is_kptfile(v) && directory(v).as_ref() == Some(&dir)
-            });
+            let inside = items
+                .iter()
+                .filter(|v| !kptfile::is_kptfile(v) && directory(v).as_ref() == Some(&dir));
             let bundle = package(kptfile, inside);
             Some((dir, bundle))
         })
@@ -117,7 +120,10 @@ fn below(list: &ResourceList, root: usize) -> Vec<(String, Bundle)> {
 fn given(config: Option<&Value>) -> Option<(String, Bundle)> {
     let objects = configured(config);
     let kptfile = objects.iter().find(|o| kptfile::is_kptfile(&o.value))?;
-    let inside = objects.iter().map(|o| &o.value).filter(|v| !kptfile::is_kptfile(v));
+    let inside = objects
+        .iter()
+        .map(|o| &o.value)
+        .filter(|v| !kptfile::is_kptfile(v));
     Some((kptfile.name().to_owned(), package(&kptfile.value, inside)))
 }
 

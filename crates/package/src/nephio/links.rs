@@ -178,9 +178,10 @@ fn link(
         bundle: member.bundle,
     });
     // What this run renders is newer than what lies there.
-    let elsewhere = in_sight.0.iter().filter(|p| {
-        p.path != own && members.iter().all(|m| m.path != p.path)
-    });
+    let elsewhere = in_sight
+        .0
+        .iter()
+        .filter(|p| p.path != own && members.iter().all(|m| m.path != p.path));
     let elsewhere = elsewhere.map(|p| Provider {
         place: &p.place,
         directory: directory(&p.path),
@@ -191,10 +192,7 @@ fn link(
 }
 
 /// Answers the claims that look up the address of another one.
-fn look_up(
-    bundle: &mut Bundle,
-    txn: &dyn Txn,
-) -> Result<Vec<Finding>, mooring_book::Error> {
+fn look_up(bundle: &mut Bundle, txn: &dyn Txn) -> Result<Vec<Finding>, mooring_book::Error> {
     let mut said = Vec::new();
     for lookup in nephio::lookups(bundle) {
         let mut found = None;

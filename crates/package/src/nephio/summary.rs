@@ -35,10 +35,13 @@ fn row(object: &Object, nads: &BTreeMap<String, &Object>) -> InterfaceReport {
     let vlan = object.value.pointer("/status/vlanClaimStatus/vlanID");
     InterfaceReport {
         name: object.name().to_owned(),
-        network: text("/spec/networkInstance/name").unwrap_or("default").to_owned(),
-        cni: match cni.is_empty() {
-            true => text("/spec/cniType").unwrap_or_default().to_owned(),
-            false => cni,
+        network: text("/spec/networkInstance/name")
+            .unwrap_or("default")
+            .to_owned(),
+        cni: if cni.is_empty() {
+            text("/spec/cniType").unwrap_or_default().to_owned()
+        } else {
+            cni
         },
         on,
         addresses: answers

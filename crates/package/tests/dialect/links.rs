@@ -13,7 +13,10 @@ fn a_published_package_is_found_later_and_may_be_out_of_sight_afterwards() {
     place.cluster("regional");
     place.blueprint("smf", "smf");
     let alone = place.render("smf", |r| r.cluster = Some("regional".into()));
-    assert_eq!(waits_for(&alone), ["waiting for package free5gc-upf: it is not there"]);
+    assert_eq!(
+        waits_for(&alone),
+        ["waiting for package free5gc-upf: it is not there"]
+    );
     assert!(!conditions(&place.path("smf"))[GATE]);
 
     for cluster in ["edge01", "edge02"] {
@@ -30,7 +33,10 @@ fn a_published_package_is_found_later_and_may_be_out_of_sight_afterwards() {
     let configs = place.files("smf", "config_");
     assert_eq!(
         configs,
-        ["config_smf-regional-upf-edge01.yaml", "config_smf-regional-upf-edge02.yaml"]
+        [
+            "config_smf-regional-upf-edge01.yaml",
+            "config_smf-regional-upf-edge02.yaml"
+        ]
     );
 
     let alone = place.render("smf", |r| r.cluster = Some("regional".into()));
@@ -52,13 +58,19 @@ fn a_provider_that_waits_itself_is_named() {
     assert_eq!(waits.len(), 2);
     assert_eq!(waits[0], "waiting for package free5gc-upf: it is not there");
     let start = "waiting for package oai-ran-cucp: NFDeployment smf-edge01 in ";
-    assert!(waits[1].starts_with(start) && waits[1].ends_with("is not ready"), "{waits:?}");
+    assert!(
+        waits[1].starts_with(start) && waits[1].ends_with("is not ready"),
+        "{waits:?}"
+    );
     // With the third one, the whole chain is done in one run, whatever the order of names.
     place.blueprint("upf", "fleet/z/free5gc-upf");
     let report = place.render("fleet", |_| {});
     assert_eq!(waits_for(&report), Vec::<&str>::new());
     for package in ["oai-du", "oai-ran-cucp", "z/free5gc-upf"] {
-        assert!(conditions(&place.path("fleet").join(package))[GATE], "{package}");
+        assert!(
+            conditions(&place.path("fleet").join(package))[GATE],
+            "{package}"
+        );
     }
     assert!(!place.render("fleet", |_| {}).is_changed());
 }
@@ -70,8 +82,16 @@ fn a_circle_of_packages_ends_with_both_waiting() {
     };
     place.blueprint("smf", "fleet/one");
     place.blueprint("smf", "fleet/two");
-    place.edit("fleet/one/dependency.yaml", "packageName: free5gc-upf", "packageName: two");
-    place.edit("fleet/two/dependency.yaml", "packageName: free5gc-upf", "packageName: one");
+    place.edit(
+        "fleet/one/dependency.yaml",
+        "packageName: free5gc-upf",
+        "packageName: two",
+    );
+    place.edit(
+        "fleet/two/dependency.yaml",
+        "packageName: free5gc-upf",
+        "packageName: one",
+    );
     let report = place.render("fleet", |_| {});
     assert_eq!(waits_for(&report).len(), 2);
     assert!(!place.render("fleet", |_| {}).is_changed());
@@ -90,7 +110,11 @@ fn what_an_earlier_run_left_in_out_is_in_sight() {
         assert_eq!(waits_for(&report), Vec::<&str>::new());
         assert!(conditions(&place.path("deployed/free5gc-smf"))[GATE]);
     }
-    assert!(!place.render("b", |r| r.out = Some(place.path("deployed"))).is_changed());
+    assert!(
+        !place
+            .render("b", |r| r.out = Some(place.path("deployed")))
+            .is_changed()
+    );
 }
 
 #[test]
@@ -107,7 +131,13 @@ fn a_claim_looks_up_the_address_of_another_package() {
     place.write("fleet/smf/peer.yaml", claim);
     place.render("fleet", |_| {});
     let upf = place.object("fleet/upf/ipclaim_upf-edge01-n4-ipv4.yaml");
-    let wanted = upf["status"]["prefix"].as_str().unwrap().replace("/24", "/32");
-    assert_eq!(place.object("fleet/smf/peer.yaml")["status"]["prefix"], wanted);
+    let wanted = upf["status"]["prefix"]
+        .as_str()
+        .unwrap()
+        .replace("/24", "/32");
+    assert_eq!(
+        place.object("fleet/smf/peer.yaml")["status"]["prefix"],
+        wanted
+    );
     assert!(!place.render("fleet", |_| {}).is_changed());
 }

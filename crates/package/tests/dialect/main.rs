@@ -14,21 +14,38 @@ fn upf_and_smf_render_to_completion_and_the_du_says_what_it_waits_for() {
     let Some(place) = Place::new("UPF, SMF and DU as one fleet") else {
         return;
     };
-    for (blueprint, package) in [("upf", "free5gc-upf"), ("smf", "free5gc-smf"), ("du", "oai-du")] {
+    for (blueprint, package) in [
+        ("upf", "free5gc-upf"),
+        ("smf", "free5gc-smf"),
+        ("du", "oai-du"),
+    ] {
         place.blueprint(blueprint, &format!("fleet/{package}"));
     }
     let report = place.render("fleet", |_| {});
     assert_eq!(report.packages.len(), 3);
-    for (package, ready) in [("free5gc-upf", true), ("free5gc-smf", true), ("oai-du", false)] {
+    for (package, ready) in [
+        ("free5gc-upf", true),
+        ("free5gc-smf", true),
+        ("oai-du", false),
+    ] {
         let stated = conditions(&place.path("fleet").join(package));
-        assert_eq!(stated["nephio.org.Specializer.specialize"], ready, "{package}: {stated:?}");
+        assert_eq!(
+            stated["nephio.org.Specializer.specialize"], ready,
+            "{package}: {stated:?}"
+        );
         let open = stated.values().filter(|met| !**met).count();
         assert_eq!(open, if ready { 0 } else { 3 }, "{package}: {stated:?}");
     }
-    assert_eq!(waits_for(&report), ["waiting for package oai-ran-cucp: it is not there"]);
+    assert_eq!(
+        waits_for(&report),
+        ["waiting for package oai-ran-cucp: it is not there"]
+    );
 
     let smf = place.object("fleet/free5gc-smf/smfdeployment.yaml");
-    assert_eq!(smf["spec"]["parametersRefs"][0]["name"], "smf-edge01-upf-edge01");
+    assert_eq!(
+        smf["spec"]["parametersRefs"][0]["name"],
+        "smf-edge01-upf-edge01"
+    );
     let config = place.object("fleet/free5gc-smf/config_smf-edge01-upf-edge01.yaml");
     let upf = place.object("fleet/free5gc-upf/upfdeployment.yaml");
     assert_eq!(config["spec"]["config"], upf);
@@ -68,14 +85,24 @@ fn any_cluster_name_renders_once_and_the_package_may_move() {
     let Some(place) = Place::new("any cluster name") else {
         return;
     };
-    let names = ["edge01", "edge-cluster-1", "edge", "1.2-b.c", "edge-cluster", "a-example"];
+    let names = [
+        "edge01",
+        "edge-cluster-1",
+        "edge",
+        "1.2-b.c",
+        "edge-cluster",
+        "a-example",
+    ];
     for name in names {
         place.cluster(name);
     }
     place.blueprint("upf", "upf");
     for name in names {
         let first = place.render("upf", |r| r.cluster = Some(name.into()));
-        let told = first.findings.iter().any(|f| f.code == Code::DelimiterInValue);
+        let told = first
+            .findings
+            .iter()
+            .any(|f| f.code == Code::DelimiterInValue);
         assert_eq!(told, name.contains('-'), "{name}");
         let upf = place.object("upf/upfdeployment.yaml");
         assert_eq!(upf["metadata"]["name"], format!("upf-{name}"));
@@ -101,10 +128,26 @@ fn a_broken_pipeline_is_an_error_at_its_line_and_nothing_is_written() {
         return;
     };
     for (from, to, code) in [
-        ("configPath: apply-replacements-owner.yaml", "configPath: nowhere.yaml", Code::InvalidField),
-        ("docker.io/nephio/dnn-fn:latest", "docker.io/nephio/starlark:latest", Code::UnknownFunction),
-        ("- image: docker.io/nephio/nad-fn:latest", "- image: docker.io/nephio/nad-fn:latest\n      selectors: [{kind: X}]", Code::UnknownFunction),
-        ("configPath: package-context.yaml", "configMap: {other: x}", Code::InvalidField),
+        (
+            "configPath: apply-replacements-owner.yaml",
+            "configPath: nowhere.yaml",
+            Code::InvalidField,
+        ),
+        (
+            "docker.io/nephio/dnn-fn:latest",
+            "docker.io/nephio/starlark:latest",
+            Code::UnknownFunction,
+        ),
+        (
+            "- image: docker.io/nephio/nad-fn:latest",
+            "- image: docker.io/nephio/nad-fn:latest\n      selectors: [{kind: X}]",
+            Code::UnknownFunction,
+        ),
+        (
+            "configPath: package-context.yaml",
+            "configMap: {other: x}",
+            Code::InvalidField,
+        ),
     ] {
         place.blueprint("upf", "upf");
         place.edit("upf/Kptfile", from, to);

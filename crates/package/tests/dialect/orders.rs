@@ -25,9 +25,15 @@ fn with_pipeline(place: &Place, functions: &[&str]) {
     let text = fs::read_to_string(&kptfile).unwrap();
     let keep = |line: &&str| !line.contains("docker.io/nephio/");
     let mut lines: Vec<String> = text.lines().filter(keep).map(ToOwned::to_owned).collect();
-    let last = lines.iter().rposition(|l| l.contains("configPath")).unwrap();
+    let last = lines
+        .iter()
+        .rposition(|l| l.contains("configPath"))
+        .unwrap();
     for (nth, name) in functions.iter().enumerate() {
-        lines.insert(last + 1 + nth, format!("    - image: docker.io/nephio/{name}:latest"));
+        lines.insert(
+            last + 1 + nth,
+            format!("    - image: docker.io/nephio/{name}:latest"),
+        );
     }
     fs::write(&kptfile, lines.join("\n") + "\n").unwrap();
 }
@@ -37,7 +43,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         usize::try_from(self.0 >> 33).unwrap() % n
     }
 }
@@ -124,10 +133,20 @@ fn pass(list: &Value, names: &[&str], store: &dyn Store) -> Value {
             "set-namespace" => "kptfile.kpt.dev",
             _ => "",
         };
-        let kind = if config == "kptfile.kpt.dev" { "ConfigMap" } else { "ApplyReplacements" };
-        let named = if config.starts_with("apply") { "propagate-name" } else { config };
+        let kind = if config == "kptfile.kpt.dev" {
+            "ConfigMap"
+        } else {
+            "ApplyReplacements"
+        };
+        let named = if config.starts_with("apply") {
+            "propagate-name"
+        } else {
+            config
+        };
         let items = list["items"].as_array().unwrap();
-        let found = items.iter().find(|i| i["kind"] == kind && i["metadata"]["name"] == named);
+        let found = items
+            .iter()
+            .find(|i| i["kind"] == kind && i["metadata"]["name"] == named);
         let found = found.filter(|_| !config.is_empty()).cloned();
         match found {
             Some(found) => list["functionConfig"] = found,
@@ -150,15 +169,47 @@ fn kind<'l>(list: &'l Value, kind: &str) -> Vec<&'l Value> {
 /// The three orders of the published pipeline test, our helpers in front.
 const ORDERS: [&[&str]; 3] = [
     &[
-        "nfdeploy-fn", "interface-fn", "dnn-fn", "ipam-fn", "vlan-fn", "nad-fn", "interface-fn", "dnn-fn", "nfdeploy-fn",
+        "nfdeploy-fn",
+        "interface-fn",
+        "dnn-fn",
+        "ipam-fn",
+        "vlan-fn",
+        "nad-fn",
+        "interface-fn",
+        "dnn-fn",
+        "nfdeploy-fn",
     ],
     &[
-        "nfdeploy-fn", "interface-fn", "nad-fn", "interface-fn", "dnn-fn", "nfdeploy-fn", "ipam-fn", "vlan-fn",
-        "nad-fn", "interface-fn", "dnn-fn", "nfdeploy-fn",
+        "nfdeploy-fn",
+        "interface-fn",
+        "nad-fn",
+        "interface-fn",
+        "dnn-fn",
+        "nfdeploy-fn",
+        "ipam-fn",
+        "vlan-fn",
+        "nad-fn",
+        "interface-fn",
+        "dnn-fn",
+        "nfdeploy-fn",
     ],
     &[
-        "nfdeploy-fn", "interface-fn", "nad-fn", "interface-fn", "dnn-fn", "nfdeploy-fn", "ipam-fn", "nad-fn",
-        "interface-fn", "dnn-fn", "nfdeploy-fn", "vlan-fn", "nad-fn", "interface-fn", "dnn-fn", "nfdeploy-fn",
+        "nfdeploy-fn",
+        "interface-fn",
+        "nad-fn",
+        "interface-fn",
+        "dnn-fn",
+        "nfdeploy-fn",
+        "ipam-fn",
+        "nad-fn",
+        "interface-fn",
+        "dnn-fn",
+        "nfdeploy-fn",
+        "vlan-fn",
+        "nad-fn",
+        "interface-fn",
+        "dnn-fn",
+        "nfdeploy-fn",
     ],
 ];
 
@@ -180,11 +231,22 @@ fn the_three_published_orders_as_functions_agree_with_each_other_and_with_render
         let kptfile = kind(&done, "Kptfile")[0];
         let all = mooring_krm::kptfile::conditions(kptfile);
         let met = all.iter().filter(|c| stated.get(&c.kind) == Some(&true));
-        assert!(met.clone().all(|c| c.status == mooring_api::Status::True), "{all:?}");
-        assert_eq!(met.count() + 1, stated.len(), "the injection's condition is not a function's");
+        assert!(
+            met.clone().all(|c| c.status == mooring_api::Status::True),
+            "{all:?}"
+        );
+        assert_eq!(
+            met.count() + 1,
+            stated.len(),
+            "the injection's condition is not a function's"
+        );
         // Once more changes nothing, helpers included.
         let again = pass(&done, &["apply-replacements", "set-namespace"], &store);
-        assert_eq!(pass(&again, order, &store)["items"], done["items"], "{order:?}");
+        assert_eq!(
+            pass(&again, order, &store)["items"],
+            done["items"],
+            "{order:?}"
+        );
     }
 }
 
@@ -200,6 +262,7 @@ fn a_placeholder_cluster_gives_nothing_but_the_reason() {
         assert_eq!(kind(&done, made).len(), 0, "{made}");
     }
     let kptfile = kind(&done, "Kptfile")[0];
-    let gate = mooring_krm::kptfile::condition(kptfile, "nephio.org.Specializer.specialize").unwrap();
+    let gate =
+        mooring_krm::kptfile::condition(kptfile, "nephio.org.Specializer.specialize").unwrap();
     assert!(gate.message.contains("ClusterName"), "{gate:?}");
 }

@@ -61,7 +61,9 @@ impl Place {
 
     /// A fresh copy of a published blueprint: upf, smf or du.
     pub(crate) fn blueprint(&self, which: &str, to: &str) {
-        let from = self.oracles.join(format!("blueprints/pkg-example-{which}-bp"));
+        let from = self
+            .oracles
+            .join(format!("blueprints/pkg-example-{which}-bp"));
         let to = self.path(to);
         if to.exists() {
             fs::remove_dir_all(&to).unwrap();

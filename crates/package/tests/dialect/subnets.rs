@@ -20,7 +20,11 @@ fn upf(place: &Place, cluster: &str) {
 fn address(place: &Place, cluster: &str) -> String {
     let claim = place.object(&format!("out/{cluster}/ipclaim_upf-{cluster}-n3-ipv4.yaml"));
     let status = &claim["status"];
-    format!("{} via {}", status["prefix"].as_str().unwrap(), status["gateway"].as_str().unwrap())
+    format!(
+        "{} via {}",
+        status["prefix"].as_str().unwrap(),
+        status["gateway"].as_str().unwrap()
+    )
 }
 
 #[test]
@@ -39,7 +43,10 @@ fn a_new_cluster_moves_nobody_and_the_first_keeps_its_subnet() {
     for cluster in ["edge02", "edge01"] {
         let before = mooring_testkit::hash_tree(&place.path(&format!("out/{cluster}")));
         upf(&place, cluster);
-        assert_eq!(mooring_testkit::hash_tree(&place.path(&format!("out/{cluster}"))), before);
+        assert_eq!(
+            mooring_testkit::hash_tree(&place.path(&format!("out/{cluster}"))),
+            before
+        );
     }
 }
 
@@ -53,7 +60,13 @@ fn a_lost_book_is_rebuilt_and_everybody_stays() {
     upf(&place, "aaa");
     upf(&place, "edge02");
     fs::remove_file(place.path("book.redb")).unwrap();
-    let report = rebuild(&place.book(), &[place.path("out")], Time(1_800_000_000), false).unwrap();
+    let report = rebuild(
+        &place.book(),
+        &[place.path("out")],
+        Time(1_800_000_000),
+        false,
+    )
+    .unwrap();
     assert_eq!(report.findings, []);
     // A new cluster first, which would take the first subnet of an empty book.
     upf(&place, "edge01");
@@ -61,7 +74,11 @@ fn a_lost_book_is_rebuilt_and_everybody_stays() {
     for cluster in ["edge02", "aaa"] {
         let before = mooring_testkit::hash_tree(&place.path(&format!("out/{cluster}")));
         upf(&place, cluster);
-        assert_eq!(mooring_testkit::hash_tree(&place.path(&format!("out/{cluster}"))), before, "{cluster}");
+        assert_eq!(
+            mooring_testkit::hash_tree(&place.path(&format!("out/{cluster}"))),
+            before,
+            "{cluster}"
+        );
     }
 }
 
@@ -77,7 +94,11 @@ fn a_prefix_by_hand_is_honoured_and_its_label_gives_the_gateway() {
          nephio.org/network-name: n3\n    nephio.org/gateway: \"true\"\n",
     );
     upf(&place, "edge01");
-    assert!(address(&place, "edge01").ends_with("via 172.3.9.7"), "{}", address(&place, "edge01"));
+    assert!(
+        address(&place, "edge01").ends_with("via 172.3.9.7"),
+        "{}",
+        address(&place, "edge01")
+    );
 }
 
 #[test]
@@ -92,12 +113,22 @@ fn a_network_that_goes_missing_is_told_and_costs_nobody_an_address() {
     let network = fs::read_to_string(place.path("mgmt/vpc-ran.yaml")).unwrap();
     place.edit("mgmt/vpc-ran.yaml", "name: n3", "name: n9");
     let report = place.render("upf", |_| {});
-    let told = report.findings.iter().filter(|f| f.code == Code::NoMatchingPrefix);
+    let told = report
+        .findings
+        .iter()
+        .filter(|f| f.code == Code::NoMatchingPrefix);
     assert_eq!(told.count(), 1, "{:?}", report.findings);
     // What it was given it still has; only the claim says that it could not be given again.
     let stated = conditions(&place.path("upf"));
-    let open: Vec<&String> = stated.iter().filter(|(_, met)| !**met).map(|(c, _)| c).collect();
-    assert_eq!(open, ["ipam.resource.nephio.org/v1alpha1.IPClaim.upf-edge01-n3-ipv4"]);
+    let open: Vec<&String> = stated
+        .iter()
+        .filter(|(_, met)| !**met)
+        .map(|(c, _)| c)
+        .collect();
+    assert_eq!(
+        open,
+        ["ipam.resource.nephio.org/v1alpha1.IPClaim.upf-edge01-n3-ipv4"]
+    );
     assert_eq!(held(), before);
     place.write("mgmt/vpc-ran.yaml", &network);
     place.render("upf", |_| {});
