@@ -425,11 +425,16 @@ fn asks(object: &mooring_blueprint::Object) -> bool {
 }
 
 fn nothing_asked(dir: &Path) -> Finding {
-    Finding::error(
-        Code::PackageMissing,
-        format!("{} holds no PackageVariant and no PackageVariantSet", dir.display()),
-    )
-    .help("Name the directory of a fleet. Where its last variant was taken away on purpose, add --allow-empty.")
+    let message = format!(
+        "{} holds no PackageVariant and no PackageVariantSet",
+        dir.display()
+    );
+    let help = if RealDisk.meta(&dir.join("Kptfile")).is_ok() {
+        "It is a package itself, and what stands in a package does not count. Put the variants beside it, and name it with --mgmt."
+    } else {
+        "Name the directory of a fleet. Where its last variant was taken away on purpose, add --allow-empty."
+    };
+    Finding::error(Code::PackageMissing, message).help(help)
 }
 
 /// A package that no variant made stands where this one goes.

@@ -180,3 +180,64 @@ fn what_cannot_be_a_fleet_is_a_usage_mistake() {
     let args = ["fleet", "mgmt", "--out", "mgmt/upf.yaml"];
     moor(dir.path()).args(args).assert().code(2);
 }
+
+/// Nephio's own UPF and SMF for two clusters, one of them with a dash in its name. The SMF depends on `free5gc-upf`.
+#[test]
+fn nephios_blueprints_render_as_a_fleet_and_a_second_run_changes_nothing() {
+    let Some(oracles) = mooring_testkit::oracles("Nephio's blueprints as a fleet") else {
+        return;
+    };
+    let dir = mooring_testkit::copy_tree(&oracles.join("nephio"));
+    let mut objects = String::new();
+    for cluster in ["edge01", "core-1"] {
+        objects += &format!(
+            "apiVersion: infra.nephio.org/v1alpha1\nkind: WorkloadCluster\nmetadata: {{name: {cluster}}}\n\
+             spec: {{clusterName: {cluster}, cnis: [macvlan], masterInterface: eth1}}\n---\n\
+             apiVersion: config.porch.kpt.dev/v1alpha1\nkind: Repository\nmetadata: {{name: {cluster}}}\n\
+             spec: {{type: git, deployment: true}}\n---\n"
+        );
+    }
+    for name in ["upf", "smf"] {
+        objects += &format!(
+            "apiVersion: config.porch.kpt.dev/v1alpha2\nkind: PackageVariantSet\nmetadata: {{name: {name}}}\nspec:\n  \
+             upstream: {{repo: blueprints, package: pkg-example-{name}-bp, revision: 1}}\n  targets:\n  \
+             - objectSelector: {{apiVersion: infra.nephio.org/v1alpha1, kind: WorkloadCluster}}\n    \
+             template:\n      downstream: {{package: free5gc-{name}}}\n      injectors: [{{nameExpr: target.name}}]\n---\n"
+        );
+    }
+    fs::create_dir(dir.path().join("fleet")).unwrap();
+    fs::write(dir.path().join("fleet/fleet.yaml"), objects).unwrap();
+    // The networks are a package of their own, as Nephio ships them.
+    let packaged = moor(dir.path()).args(["fleet", "networks", "--out", "out"]);
+    let refused = packaged.assert().code(1);
+    assert!(said(&refused).contains("It is a package itself"));
+    let run = |dir: &Path| {
+        moor(dir).args([
+            "fleet",
+            "fleet",
+            "--mgmt",
+            "networks",
+            "--blueprints",
+            ".",
+            "--out",
+            "out",
+            "-o",
+            "json",
+        ])
+    };
+    let (text, code) = stdout(run(dir.path()));
+    assert_eq!(code, 0, "{text}");
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let rows = report["downstreams"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        assert_eq!(row["conditions"][0], row["conditions"][1], "{row}");
+    }
+    let upf = dir.path().join("out/core-1/free5gc-upf/Kptfile");
+    let kptfile = fs::read_to_string(upf).unwrap();
+    assert!(kptfile.contains("upf-core-1-n3-ipv4"), "{kptfile}");
+    let before = hash_tree(&dir.path().join("out"));
+    let again = run(dir.path()).assert().code(0);
+    assert!(said(&again).contains("4 packages, 14 interfaces: unchanged"));
+    assert_eq!(hash_tree(&dir.path().join("out")), before);
+}
