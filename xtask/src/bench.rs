@@ -14,6 +14,8 @@ mod addresses;
 #[cfg(feature = "bench")]
 mod fleet;
 #[cfg(feature = "bench")]
+mod kpt;
+#[cfg(feature = "bench")]
 mod measure;
 #[cfg(feature = "bench")]
 mod render;
@@ -28,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::shell::{cargo, output, root};
 
-const BENCHES: &[&str] = &["ipam", "book", "render", "verify"];
+const BENCHES: &[&str] = &["ipam", "book", "render", "verify", "kpt"];
 
 /// Runs one bench in this process.
 #[cfg(feature = "bench")]
@@ -38,6 +40,7 @@ fn measure(name: &str) -> Result<Report> {
         "book" => addresses::book(),
         "render" => render::render(),
         "verify" => verify::verify(),
+        "kpt" => kpt::kpt(),
         _ => bail!("no bench is called {name}"),
     }
 }

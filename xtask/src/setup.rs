@@ -8,6 +8,8 @@ mod go;
 
 use std::path::PathBuf;
 
+#[cfg(feature = "bench")]
+use anyhow::Context as _;
 use anyhow::{Result, bail};
 
 use crate::shell::{output, root};
@@ -116,6 +118,15 @@ pub(crate) fn run(name: Option<&str>) -> Result<()> {
     }
     println!("Cache: {}", cache().display());
     Ok(())
+}
+
+/// The directory of a component, made where it is absent: for a bench that compares with it.
+#[cfg(feature = "bench")]
+pub(crate) fn place(name: &str) -> Result<PathBuf> {
+    let found = COMPONENTS.iter().find(|c| c.name == name);
+    found
+        .with_context(|| format!("no component is called {name}"))?
+        .install()
 }
 
 /// What the tests need. A component that cannot be had is said here and skipped there, where the reason counts.

@@ -70,6 +70,7 @@ impl Fleet {
             deploy_records: false,
             now: Time(1_800_000_000),
             entropy: *b"the same always!",
+            published: Vec::new(),
         };
         let report = render(&store, &request, &|_, _| {})?;
         ensure!(
