@@ -1,5 +1,6 @@
 //! `moor fleet`: what is written where, `--diff`, exit codes, and what happens when a variant goes.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -190,20 +191,24 @@ fn nephios_blueprints_render_as_a_fleet_and_a_second_run_changes_nothing() {
     let dir = mooring_testkit::copy_tree(&oracles.join("nephio"));
     let mut objects = String::new();
     for cluster in ["edge01", "core-1"] {
-        objects += &format!(
+        write!(
+            objects,
             "apiVersion: infra.nephio.org/v1alpha1\nkind: WorkloadCluster\nmetadata: {{name: {cluster}}}\n\
              spec: {{clusterName: {cluster}, cnis: [macvlan], masterInterface: eth1}}\n---\n\
              apiVersion: config.porch.kpt.dev/v1alpha1\nkind: Repository\nmetadata: {{name: {cluster}}}\n\
              spec: {{type: git, deployment: true}}\n---\n"
-        );
+        )
+        .unwrap();
     }
     for name in ["upf", "smf"] {
-        objects += &format!(
+        write!(
+            objects,
             "apiVersion: config.porch.kpt.dev/v1alpha2\nkind: PackageVariantSet\nmetadata: {{name: {name}}}\nspec:\n  \
              upstream: {{repo: blueprints, package: pkg-example-{name}-bp, revision: 1}}\n  targets:\n  \
              - objectSelector: {{apiVersion: infra.nephio.org/v1alpha1, kind: WorkloadCluster}}\n    \
              template:\n      downstream: {{package: free5gc-{name}}}\n      injectors: [{{nameExpr: target.name}}]\n---\n"
-        );
+        )
+        .unwrap();
     }
     fs::create_dir(dir.path().join("fleet")).unwrap();
     fs::write(dir.path().join("fleet/fleet.yaml"), objects).unwrap();
