@@ -23,6 +23,7 @@ Usage: moor <COMMAND>
 Commands:
   demo         See it work: render an example fleet in three clusters and check it
   render       Specialise a package, or every package below a directory, for a cluster
+  fleet        Render the variants of many blueprints, one package per place, as one act
   fn           Run one step as a KRM function: a ResourceList on stdin, the answer on stdout
   pool         Pools: what there is to take from, how full it is, and how it changes
   claim        Take an address by hand, for a router, a VM or a host
@@ -30,6 +31,7 @@ Commands:
   release      Give an address back
   who-has      Say who holds an address
   book         The address book itself: back it up, merge it, rebuild it, read its history
+  import       Take over what another system knows of addresses
   verify       Prove that clusters do not collide: no address twice, every network reachable
   trace        Tell how a packet gets from one pod to another, or why it does not
   explain      Explain a finding, or which IPAM fits your packages

@@ -388,9 +388,6 @@ fn objects_stay_in_their_files_and_in_their_order_with_their_comments() {
     }
 }
 
-/// Helpers of the blueprints that are no functions of ours yet; without them names stay as in the blueprint.
-const LATER: &[&str] = &["apply-replacements", "set-namespace"];
-
 /// A real blueprint for cluster edge01, its functions ours.
 fn blueprint(name: &str, oracles: &Path) -> tempfile::TempDir {
     let source = copy_tree(&oracles.join("nephio/blueprints").join(name));
@@ -402,22 +399,14 @@ fn blueprint(name: &str, oracles: &Path) -> tempfile::TempDir {
         let mut text = fs::read_to_string(&path).unwrap();
         let file = path.file_name().unwrap();
         if file == "Kptfile" {
-            let mut kptfile = String::new();
-            let mut lines = text.lines();
-            while let Some(line) = lines.next() {
-                let Some((indent, image)) = line.split_once("- image: ") else {
-                    kptfile += &format!("{line}\n");
-                    continue;
-                };
-                let base = image.rsplit('/').next().unwrap().split(':').next().unwrap();
-                if LATER.contains(&base) {
-                    let config = lines.next().unwrap();
-                    assert!(config.contains("configPath"), "{config}");
-                    continue;
+            let lines = text.lines().map(|line| match line.split_once("- image: ") {
+                None => line.to_owned(),
+                Some((indent, image)) => {
+                    let base = image.rsplit('/').next().unwrap().split(':').next().unwrap();
+                    format!("{indent}- exec: {}", function(base))
                 }
-                kptfile += &format!("{indent}- exec: {}\n", function(base));
-            }
-            text = kptfile;
+            });
+            text = lines.collect::<Vec<_>>().join("\n") + "\n";
             assert!(!text.contains("image:"), "{text}");
         } else if file == "workload-cluster.yaml" {
             let spec = "  clusterName: edge01\n  cnis:\n  - macvlan\n  masterInterface: eth1\n";
