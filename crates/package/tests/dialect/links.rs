@@ -1,6 +1,11 @@
 //! Packages that need each other.
 
-use crate::place::{Place, conditions, waits_for};
+use mooring_api::Time;
+use mooring_book::MemoryStore;
+use mooring_package::{Call, function_as};
+use serde_json::{Value, json};
+
+use crate::place::{Place, conditions, documents, waits_for};
 
 const GATE: &str = "nephio.org.Specializer.specialize";
 
@@ -140,4 +145,62 @@ fn a_claim_looks_up_the_address_of_another_package() {
         wanted
     );
     assert!(!place.render("fleet", |_| {}).is_changed());
+}
+
+#[test]
+fn configinject_fn_finds_packages_below_its_own_and_in_its_configuration() {
+    let Some(place) = Place::new("configinject-fn on the wire") else {
+        return;
+    };
+    place.blueprint("upf", "fleet/free5gc-upf");
+    place.blueprint("smf", "smf");
+    place.render("fleet", |_| {});
+    let read = |dir: &str, below: &str| -> Vec<Value> {
+        let mut items = Vec::new();
+        for name in place.files(dir, "") {
+            for mut item in documents(&place.path(dir).join(&name)) {
+                let path = format!("{below}{name}");
+                item["metadata"]["annotations"]["internal.config.kubernetes.io/path"] = json!(path);
+                items.push(item);
+            }
+        }
+        items
+    };
+    let own = read("smf", "");
+    let below = read("fleet/free5gc-upf", "free5gc-upf/");
+    let config = json!({ "apiVersion": "v1", "kind": "List", "metadata": { "name": "published" },
+        "items": read("fleet/free5gc-upf", "") });
+    // In a configuration a package goes by its Kptfile's name.
+    let mut renamed = config.clone();
+    let kptfile = renamed["items"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .find(|i| i["kind"] == "Kptfile");
+    kptfile.unwrap()["metadata"]["name"] = json!("free5gc-upf");
+    let together: Vec<Value> = own.iter().chain(&below).cloned().collect();
+    for (items, config, found) in [
+        (&own, None, false),
+        (&together, None, true),
+        (&own, Some(&config), false),
+        (&own, Some(&renamed), true),
+    ] {
+        let mut list = json!({ "apiVersion": "config.kubernetes.io/v1", "kind": "ResourceList", "items": items });
+        if let Some(config) = config {
+            list["functionConfig"] = config.clone();
+        }
+        let call = |strict| Call {
+            name: "configinject-fn",
+            strict,
+            ..Call::default()
+        };
+        let store = MemoryStore::new();
+        let text = list.to_string();
+        let answer = function_as(&call(false), text.as_bytes(), &store, Time(0)).unwrap();
+        assert!(!answer.failed, "{:?}", answer.findings);
+        assert_eq!(answer.findings.is_empty(), found, "{:?}", answer.findings);
+        assert_eq!(answer.stdout.contains("smf-example-upf-edge01"), found);
+        let strict = function_as(&call(true), text.as_bytes(), &store, Time(0)).unwrap();
+        assert_eq!(strict.failed, !found);
+    }
 }

@@ -1,4 +1,4 @@
-//! Dependency: another package whose objects this one needs. Carried, not resolved.
+//! Dependency: another package whose objects this one needs. Resolved between packages.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
