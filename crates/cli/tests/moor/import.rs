@@ -85,12 +85,11 @@ fn run(case: &Case) {
     case.check_text("terminal", &format!("{text}exit code {code}\n"));
     let after = book(dir);
     case.check_text("book", &after);
-    match code {
-        0 => assert_eq!(looked, if before == after { 0 } else { 3 }, "--check"),
-        _ => {
-            assert_eq!(looked, code, "--check");
-            assert_eq!(before, after, "a refusal wrote");
-        }
+    if code == 0 {
+        assert_eq!(looked, if before == after { 0 } else { 3 }, "--check");
+    } else {
+        assert_eq!(looked, code, "--check");
+        assert_eq!(before, after, "a refusal wrote");
     }
     // The file itself, so that a book that is only opened shows too.
     let bytes = fs::read(dir.join("b.redb")).ok();

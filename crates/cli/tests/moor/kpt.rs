@@ -4,6 +4,7 @@
 //! kpt gives new objects file names of its own, so packages are compared object by object and not file by file.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -94,7 +95,7 @@ fn objects(dir: &Path) -> BTreeMap<String, Value> {
             continue;
         }
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let is_object = name.ends_with(".yaml") || name == "Kptfile";
+        let is_object = path.extension().is_some_and(|e| e == "yaml") || name == "Kptfile";
         if !is_object || name == "site.yaml" {
             continue;
         }
@@ -179,7 +180,7 @@ fn exec_entries_of_a_pipeline_give_what_render_gives_and_change_nothing_the_seco
         kptfile += "pipeline:\n  mutators:\n";
         for step in NATIVE {
             let exec = function(step);
-            kptfile += &format!("  - exec: {exec}\n    configPath: site.yaml\n");
+            writeln!(kptfile, "  - exec: {exec}\n    configPath: site.yaml").unwrap();
         }
         fs::write(upf.join("Kptfile"), kptfile).unwrap();
         let args = ["fn", "render", "upf", "--allow-exec"];

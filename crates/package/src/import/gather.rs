@@ -58,7 +58,7 @@ impl Gathered {
             match read_file(source) {
                 Ok(bytes) => {
                     let name = source.display().to_string();
-                    self.loose([(name.as_str(), bytes.as_slice())], |path| path.to_owned());
+                    self.loose([(name.as_str(), bytes.as_slice())], str::to_owned);
                 }
                 Err(error) => self.findings.push(unreadable(source, &error)),
             }
@@ -238,7 +238,7 @@ impl Gathered {
         let id = minted.unwrap_or(&marks.name).clone();
         let read = READ.iter().take(2);
         let mut wrong = Vec::new();
-        for object in unit.bundle.objects.iter() {
+        for object in &unit.bundle.objects {
             if read.clone().any(|kind| *kind == object.kind()) {
                 let found = check_kind(&object.value).into_iter();
                 wrong.extend(found.filter(Finding::is_error).map(|f| unit.locate(f)));
