@@ -1,7 +1,6 @@
 //! A fix that was interrupted is finished by the next one, before it reads anything.
 
 #![expect(
-    clippy::unwrap_used,
     clippy::disallowed_methods,
     reason = "a failed set-up is a failed test, and a test makes its own inputs"
 )]

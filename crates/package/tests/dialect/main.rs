@@ -1,5 +1,11 @@
 //! `render` in the nephio dialect, over the published blueprints: to completion, to the same bytes, in any order, from anywhere.
-#![expect(clippy::disallowed_methods, reason = "a test makes its own inputs")]
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a failed set-up is a failed test, which makes its own inputs"
+)]
 
 mod links;
 mod orders;
