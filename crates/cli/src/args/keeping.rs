@@ -24,7 +24,7 @@ pub(crate) struct BackupArgs {
 
 /// Replace the whole book by a backup
 ///
-/// Shows who gains, loses or changes what, and asks. The book that was there is kept beside it, as <book>.before-restore; to
+/// Shows who gains, loses or changes what, and asks. The book that was there is kept beside it, as BOOK.before-restore; to
 /// restore that one undoes this.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
