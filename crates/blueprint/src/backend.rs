@@ -13,9 +13,10 @@
 mod claims;
 mod table;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use mooring_api::{Cidr, Code, Finding, ObjectRef};
+use mooring_api::{Cidr, Code, Family, Finding, ObjectRef};
 use mooring_ipam::{Holder, InstanceKey, Thing};
 
 pub use claims::{of_object, of_share, of_wish};
@@ -110,7 +111,7 @@ pub struct Claimed {
 }
 
 /// A prefix that others lie in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Known {
     /// Where.
     pub instance: InstanceKey,
@@ -155,24 +156,28 @@ pub enum Whose {
 pub fn whose(
     claimed: &[Claimed],
     listed: &[Listed],
-    known: &[Known],
+    known: &BTreeSet<Known>,
 ) -> (Vec<Owned>, Vec<(usize, Finding)>) {
     let mut findings = Vec::new();
-    let mut owned: Vec<Owned> = claimed
-        .iter()
-        .filter_map(|c| {
-            let thing = c.said?;
-            Some(Owned {
-                instance: c.instance.clone(),
-                thing,
-                subnet: around(known, &c.instance, &thing, c.subnet),
-                gateway: c.gateway,
-                whose: Whose::Holder(c.holder.clone()),
-                place: c.place,
-                field: "status",
-            })
-        })
-        .collect();
+    let mut by_owner: BTreeMap<(&InstanceKey, &Owner), Vec<&Claimed>> = BTreeMap::new();
+    let mut by_thing: BTreeMap<(&InstanceKey, Thing), Vec<&Claimed>> = BTreeMap::new();
+    let mut owned = Vec::new();
+    for claim in claimed {
+        let key = (&claim.instance, &claim.owner);
+        by_owner.entry(key).or_default().push(claim);
+        let Some(thing) = claim.said else { continue };
+        let key = (&claim.instance, thing);
+        by_thing.entry(key).or_default().push(claim);
+        owned.push(Owned {
+            instance: claim.instance.clone(),
+            thing,
+            subnet: around(known, &claim.instance, &thing, claim.subnet),
+            gateway: claim.gateway,
+            whose: Whose::Holder(claim.holder.clone()),
+            place: claim.place,
+            field: "status",
+        });
+    }
     for entry in listed {
         let Listed {
             instance,
@@ -184,12 +189,13 @@ pub fn whose(
             ..
         } = entry;
         // A cluster's subnet is known by what it is, since no claim of a package asks for it.
-        let is_share = |c: &Claimed| {
-            let of_cluster = entry.holder.as_ref().map(|h| &h.cluster);
-            c.said == Some(*thing) && of_cluster == Some(&c.holder.cluster)
+        let is_share = |c: &&&Claimed| {
+            let cluster = entry.holder.as_ref().map(|h| &h.cluster);
+            cluster == Some(&c.holder.cluster)
         };
-        let of_it = |c: &&Claimed| c.instance == *instance && (c.owner == *owner || is_share(c));
-        let claims: Vec<&Claimed> = claimed.iter().filter(of_it).collect();
+        let named = by_owner.get(&(instance, owner)).into_iter().flatten();
+        let shares = by_thing.get(&(instance, *thing)).into_iter().flatten();
+        let claims: Vec<&Claimed> = named.chain(shares.filter(is_share)).copied().collect();
         let agrees = |c: &&&Claimed| c.said.is_none_or(|said| said == *thing);
         let claim = claims.iter().find(agrees);
         if let (None, Some(first)) = (claim, claims.first()) {
@@ -236,7 +242,7 @@ fn of_network(thing: &Thing, owner: &Owner, index: &InstanceKey) -> Option<Holde
 
 /// The smallest prefix around something, as it is known or `said`, and not the thing itself.
 fn around(
-    known: &[Known],
+    known: &BTreeSet<Known>,
     instance: &InstanceKey,
     thing: &Thing,
     said: Option<Cidr>,
@@ -246,11 +252,24 @@ fn around(
         let inside = cidr.contains(range.first()) && cidr.contains(range.last());
         inside && *thing != Thing::Block(*cidr)
     };
-    let mine = known.iter().filter(|k| k.instance == *instance);
-    mine.map(|k| k.cidr)
-        .chain(said)
-        .filter(lies_in)
-        .max_by_key(Cidr::prefix_len)
+    // One look per length: a table may hold thousands of subnets.
+    let mut widening = prefixes_of(range.first());
+    let found = widening.find(|cidr| {
+        let instance = instance.clone();
+        lies_in(cidr)
+            && known.contains(&Known {
+                instance,
+                cidr: *cidr,
+            })
+    });
+    let both = found.into_iter().chain(said.filter(lies_in));
+    both.max_by_key(Cidr::prefix_len)
+}
+
+/// Every prefix around an address, the longest first.
+fn prefixes_of(addr: IpAddr) -> impl Iterator<Item = Cidr> {
+    let bits = Family::of(addr).bits();
+    (0..=bits).rev().map(move |len| Cidr::containing(addr, len))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 mod adopt;
 mod gather;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use mooring_api::{Code, Finding, Time};
@@ -247,26 +247,26 @@ impl Imported {
     }
 
     fn without_earlier(&self, ours: &Content) -> (Content, Vec<Lease>) {
-        let imported = |l: &Lease| {
-            let mine = |r: &&Reservation| r.instance == l.instance && r.thing == l.thing;
-            let reservation = ours.reservations.iter().find(mine);
-            reservation.is_some_and(|r| [REASON, GATEWAY_REASON].contains(&r.reason.as_str()))
-        };
-        let passes = |l: &Lease| {
-            let same = |t: &&Lease| t.instance == l.instance && t.thing == l.thing;
-            let theirs = self.leases.iter().find(same);
-            theirs.is_some_and(|t| t.holder != l.holder && !t.holder.cluster.is_empty())
-        };
-        let (given_up, leases): (Vec<Lease>, Vec<Lease>) = ours
+        let ours_by_import: BTreeSet<_> = ours
+            .reservations
+            .iter()
+            .filter(|r| [REASON, GATEWAY_REASON].contains(&r.reason.as_str()))
+            .map(|r| (&r.instance, r.thing))
+            .collect();
+        let theirs: BTreeMap<_, _> = self
             .leases
             .iter()
-            .cloned()
-            .partition(|l| passes(l) && imported(l));
-        let gone = |r: &&Reservation| {
-            !given_up
-                .iter()
-                .any(|l| l.instance == r.instance && l.thing == r.thing)
+            .map(|l| ((&l.instance, l.thing), &l.holder))
+            .collect();
+        let passes = |l: &Lease| {
+            let key = (&l.instance, l.thing);
+            let holder = theirs.get(&key).filter(|h| !h.cluster.is_empty());
+            ours_by_import.contains(&key) && holder.is_some_and(|h| **h != l.holder)
         };
+        let (given_up, leases): (Vec<Lease>, Vec<Lease>) =
+            ours.leases.iter().cloned().partition(passes);
+        let passed: BTreeSet<_> = given_up.iter().map(|l| (&l.instance, l.thing)).collect();
+        let gone = |r: &&Reservation| !passed.contains(&(&r.instance, r.thing));
         let before = Content {
             leases,
             reservations: ours.reservations.iter().filter(gone).cloned().collect(),

@@ -45,7 +45,7 @@ pub fn of_object(object: &Object, place: usize) -> Result<Table, Finding> {
                 Thing::Addr(prefix.addr())
             };
             if block {
-                table.known.push(Known {
+                table.known.insert(Known {
                     instance: instance.clone(),
                     cidr: prefix.subnet(),
                 });
@@ -84,7 +84,7 @@ pub fn of_object(object: &Object, place: usize) -> Result<Table, Finding> {
                 ..listed(instance.clone(), Thing::Addr(spec.prefix.addr()))
             });
         }
-        table.known.push(Known { instance, cidr });
+        table.known.insert(Known { instance, cidr });
     } else if object.is(group::IPAM, "NetworkInstance") {
         let spec: NetworkInstanceSpec = object.spec()?;
         let instance = InstanceKey::new(object.namespace(), object.name());

@@ -3,11 +3,14 @@
 //! Easy to get wrong: which object has an entry stands in two sets of labels. The backend finds its own way back by
 //! `owner-gvk` and `nsn-name`, so that is what counts here too.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
 use mooring_api::{Cidr, Code, Finding, VlanId, label};
 use mooring_ipam::{Holder, InstanceKey, Thing};
 use serde_json::Value;
 
-use super::{Known, Listed, Owner};
+use super::{Known, Listed, Owner, prefixes_of};
 use crate::bundle::Object;
 
 const OWNER_GVK: &str = "nephio.org/owner-gvk";
@@ -50,7 +53,7 @@ pub struct Table {
     /// What somebody has.
     pub listed: Vec<Listed>,
     /// Prefixes that others lie in.
-    pub known: Vec<Known>,
+    pub known: BTreeSet<Known>,
     /// How many entries are pools, or belong to one: their objects say the same.
     pub pools: usize,
     /// What is wrong with it.
@@ -134,9 +137,16 @@ fn addresses(
         }
     }
     let is_single = |cidr: &Cidr| cidr.prefix_len() == cidr.family().bits();
-    for (cidr, _) in entries.iter().filter(|(cidr, _)| !is_single(cidr)) {
+    let mut wide: BTreeMap<Cidr, &Entry<'_>> = BTreeMap::new();
+    let mut gateways: BTreeSet<IpAddr> = BTreeSet::new();
+    for (cidr, entry) in &entries {
+        if is_single(cidr) {
+            gateways.extend(entry.is_gateway().then(|| cidr.network()));
+            continue;
+        }
+        wide.insert(*cidr, entry);
         let instance = instance.clone();
-        table.known.push(Known {
+        table.known.insert(Known {
             instance,
             cidr: *cidr,
         });
@@ -153,7 +163,7 @@ fn addresses(
         let pool = kind == "aggregate"
             || entry.owner.kind == "NetworkInstance"
             || (by_object && !is_single(cidr));
-        if pool || (is_single(cidr) && is_edge(*cidr, entry, &entries)) {
+        if pool || (is_single(cidr) && is_edge(*cidr, entry, &wide)) {
             table.pools += 1;
             continue;
         }
@@ -166,7 +176,7 @@ fn addresses(
             instance: instance.clone(),
             thing,
             subnet: subnet(entry.label(SUBNET)).filter(|s| s != cidr),
-            gateway: gateway(*cidr, &entries),
+            gateway: gateway(*cidr, &wide, &gateways),
             owner: entry.owner.clone(),
             holder: share(*cidr, entry, instance).filter(|_| !is_single(cidr)),
             is_gateway: entry.is_gateway(),
@@ -194,30 +204,31 @@ fn share(cidr: Cidr, entry: &Entry<'_>, instance: &InstanceKey) -> Option<Holder
 }
 
 /// The first and the last address of a subnet stand beside it, for the same owner; nobody has them.
-fn is_edge(cidr: Cidr, entry: &Entry<'_>, entries: &[(Cidr, Entry<'_>)]) -> bool {
+fn is_edge(cidr: Cidr, entry: &Entry<'_>, wide: &BTreeMap<Cidr, &Entry<'_>>) -> bool {
     let addr = cidr.network();
-    let around = |(other, e): &&(Cidr, Entry<'_>)| {
-        let spare = other.prefix_len() + 2 <= other.family().bits();
-        let edge = other.network() == addr || other.last() == addr;
-        spare && edge && e.owner == entry.owner && other.family() == cidr.family()
+    let of_owner = |around: Cidr| {
+        let spare = around.prefix_len() + 2 <= around.family().bits();
+        let edge = around.network() == addr || around.last() == addr;
+        spare && edge && wide.get(&around).is_some_and(|e| e.owner == entry.owner)
     };
-    !entry.is_gateway() && entries.iter().any(|e| around(&e))
+    !entry.is_gateway() && prefixes_of(addr).any(of_owner)
 }
 
 /// The address with the gateway's label in the smallest subnet around it.
-fn gateway(cidr: Cidr, entries: &[(Cidr, Entry<'_>)]) -> Option<std::net::IpAddr> {
-    let subnets = entries.iter().filter(|(c, e)| {
-        e.label(label::PREFIX_KIND) == "network"
-            && c.covers(&cidr)
-            && c.prefix_len() < cidr.prefix_len()
-    });
-    let (subnet, _) = subnets.max_by_key(|(c, _)| c.prefix_len())?;
-    let single = |c: &Cidr| c.prefix_len() == c.family().bits();
-    let mut inside = entries
-        .iter()
-        .filter(|(c, _)| single(c) && subnet.covers(c));
-    let (gateway, _) = inside.find(|(_, e)| e.is_gateway())?;
-    Some(gateway.network())
+fn gateway(
+    cidr: Cidr,
+    wide: &BTreeMap<Cidr, &Entry<'_>>,
+    gateways: &BTreeSet<IpAddr>,
+) -> Option<IpAddr> {
+    let is_subnet = |around: &Cidr| {
+        let network = |e: &&Entry<'_>| e.label(label::PREFIX_KIND) == "network";
+        around.prefix_len() < cidr.prefix_len() && wide.get(around).is_some_and(network)
+    };
+    let subnet = prefixes_of(cidr.network()).find(is_subnet)?;
+    gateways
+        .range(subnet.network()..=subnet.last())
+        .next()
+        .copied()
 }
 
 /// `<network>-<length>`, with dashes for the colons of IPv6.

@@ -3,10 +3,11 @@
 //! Easy to get wrong: as with `moor book import`, what was decided from the book must be written to that book; where another
 //! run was faster, all of it is done again.
 
+use std::collections::BTreeSet;
+
 use mooring_api::Finding;
 use mooring_book::{Content, Merge, Store as _};
-use mooring_ipam::Lease;
-use mooring_package::Imported;
+use mooring_ipam::{InstanceKey, Lease, Thing};
 use serde::Serialize;
 
 use crate::args::ImportNephioArgs;
@@ -28,18 +29,20 @@ struct Line {
     new: bool,
 }
 
+type Things<'a> = BTreeSet<(&'a InstanceKey, Thing)>;
+
 impl Line {
-    fn new(lease: &Lease, imported: &Imported, merge: &Merge) -> Self {
-        let reserved =
-            |r: &&mooring_book::Reservation| r.instance == lease.instance && r.thing == lease.thing;
-        let reserved = imported.reservations.iter().find(reserved).is_some();
+    fn new(lease: &Lease, reserved: &Things<'_>, new: &Things<'_>) -> Self {
+        let key = (&lease.instance, lease.thing);
         let holder = &lease.holder;
-        let new = merge.amendment.put.iter();
-        let same = |l: &Lease| l.instance == lease.instance && l.thing == lease.thing;
         Self {
             address: lease.thing.to_string(),
             network: lease.instance.to_string(),
-            kind: if reserved { "reserved" } else { "lease" },
+            kind: if reserved.contains(&key) {
+                "reserved"
+            } else {
+                "lease"
+            },
             cluster: holder.cluster.clone(),
             package: holder.package.clone(),
             holder: if holder.package.is_empty() {
@@ -47,7 +50,7 @@ impl Line {
             } else {
                 holder.interface.clone()
             },
-            new: new.into_iter().any(same),
+            new: new.contains(&key),
         }
     }
 }
@@ -115,8 +118,12 @@ pub(crate) fn nephio(
         output.say("nothing was imported");
         return Ok(Exit::Wrong);
     }
+    let reservations = imported.reservations.iter();
+    let reserved: Things<'_> = reservations.map(|r| (&r.instance, r.thing)).collect();
+    let put = merge.amendment.put.iter();
+    let new: Things<'_> = put.map(|l| (&l.instance, l.thing)).collect();
     let leases = imported.leases.iter();
-    let lines: Vec<Line> = leases.map(|l| Line::new(l, &imported, &merge)).collect();
+    let lines: Vec<Line> = leases.map(|l| Line::new(l, &reserved, &new)).collect();
     output.show(args.format.format, &lines, |lines| table(lines))?;
     let changed = !merge.amendment.is_empty();
     let mut said = format!(

@@ -2,6 +2,7 @@
 //!
 //! Easy to get wrong: `kubectl get … -o yaml` writes one List of everything, so an object may stand inside of another.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ const POOLS: &[&str] = &["IPPrefix", "NetworkInstance", "Network"];
 pub(super) struct Gathered {
     pub(super) claimed: Vec<Claimed>,
     pub(super) listed: Vec<Listed>,
-    pub(super) known: Vec<Known>,
+    pub(super) known: BTreeSet<Known>,
     pub(super) packages: Vec<PackageRecord>,
     pub(super) pools: usize,
     /// How many objects and packages were read.
@@ -216,13 +217,10 @@ impl Gathered {
         let site: Vec<Object> = self.site.iter().cloned().chain(own).collect();
         let pools = Arc::new(networks::read(&site).0);
         for prefix in &pools.prefixes {
-            let known = Known {
+            self.known.insert(Known {
                 instance: prefix.instance.clone(),
                 cidr: prefix.cidr,
-            };
-            if !self.known.contains(&known) {
-                self.known.push(known);
-            }
+            });
         }
         if !alone {
             self.shared = Some(Arc::clone(&pools));
