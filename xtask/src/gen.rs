@@ -1,5 +1,5 @@
-//! Generated files that come from the kinds in `mooring-api`: the CRDs that our chart installs, and the
-//! reference of their fields. `cargo xtask gen` writes them; with `--check` a stale file is named.
+//! Generated files that come from the kinds in `mooring-api`: the CRDs that our chart installs, the schemas that
+//! files are checked against, and the reference of their fields. `cargo xtask gen` writes them; with `--check` a stale file is named.
 //!
 //! Easy to get wrong: both must come out the same on every machine, so everything follows the order of
 //! the table of kinds and of the structs, and nothing reads a clock.
@@ -17,6 +17,7 @@ use mooring_api::kinds::{Kind, all};
 
 const CRDS: &str = "deploy/crds";
 const REFERENCE: &str = "docs/reference/crds.md";
+const SCHEMAS: &str = "crates/api/src/kinds/schemas.txt";
 const HEADER: &str = "# Written by `cargo xtask gen` from crates/api/src/kinds. Edit there.\n";
 
 /// Writes every file that comes from the kinds, or says which one is stale.
@@ -61,6 +62,8 @@ fn files() -> Result<BTreeMap<PathBuf, String>> {
         files.insert(Path::new(CRDS).join(name), crd(kind)?);
     }
     files.insert(PathBuf::from(REFERENCE), reference::page(all()));
+    let schemas = all().iter().map(|kind| kind.written() + "\n");
+    files.insert(PathBuf::from(SCHEMAS), schemas.collect());
     Ok(files)
 }
 
@@ -103,7 +106,7 @@ mod tests {
     #[test]
     fn there_is_one_file_per_kind_and_the_reference_names_every_field() {
         let files = files().unwrap();
-        assert_eq!(files.len(), all().len() + 1);
+        assert_eq!(files.len(), all().len() + 2);
         let page = &files[Path::new(REFERENCE)];
         for word in [
             "sriovSpec.pfName",
