@@ -27,8 +27,14 @@ pub(crate) fn run(room: Option<&str>, soak: bool) -> Result<Summary> {
     if room.is_none_or(|room| room == "cli") {
         setup::for_tests();
     }
-    run_tests(room, soak, &mut summary)?;
+    run_tests(room, &[], &mut summary)?;
     if soak {
+        let long = summary.long_runs();
+        let skips = long.others.iter().flat_map(|name| ["--skip", name]);
+        let args = ["--", "--ignored", "--exact"].into_iter().chain(skips);
+        if long.any {
+            run_tests(room, &args.collect::<Vec<_>>(), &mut summary)?;
+        }
         for target in fuzz::targets(room) {
             let outcome = fuzz::run(target);
             summary.add_fuzz(target.name, outcome);
@@ -37,7 +43,7 @@ pub(crate) fn run(room: Option<&str>, soak: bool) -> Result<Summary> {
     Ok(summary)
 }
 
-fn run_tests(room: Option<&str>, soak: bool, summary: &mut Summary) -> Result<()> {
+fn run_tests(room: Option<&str>, which: &[&str], summary: &mut Summary) -> Result<()> {
     let package = match room {
         None => None,
         Some("xtask") => Some("xtask".to_owned()),
@@ -48,9 +54,7 @@ fn run_tests(room: Option<&str>, soak: bool, summary: &mut Summary) -> Result<()
         Some(package) => args.extend(["-p", package]),
         None => args.push("--workspace"),
     }
-    if soak {
-        args.extend(["--", "--include-ignored"]);
-    }
+    args.extend(which);
     let log = SkipLog::new()?;
     let mut command = cargo(&args);
     command

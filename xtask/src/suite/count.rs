@@ -19,6 +19,17 @@ pub(crate) struct Summary {
     broken: Vec<String>,
 }
 
+/// How the reason of a test begins that only `--soak` runs.
+const SOAK: &str = "soak";
+
+/// What `--soak` runs of the tests that are ignored otherwise.
+pub(super) struct LongRuns {
+    /// Whether there is one.
+    pub(super) any: bool,
+    /// Ignored for another reason: they stay so.
+    pub(super) others: Vec<String>,
+}
+
 /// The reasons in `ci/allowed-skips`: the first word of each line that is not a comment.
 pub(super) fn reasons(text: &str) -> BTreeSet<String> {
     let words = text
@@ -100,6 +111,13 @@ impl Summary {
             )
         });
         self.broken.extend(complaints);
+    }
+
+    /// Takes the tests marked `soak` off the skipped ones, because they are run next.
+    pub(super) fn long_runs(&mut self) -> LongRuns {
+        let any = self.skipped.remove(SOAK).is_some();
+        let others = self.skipped.values().flatten().cloned().collect();
+        LongRuns { any, others }
     }
 
     /// A fuzz run counts as one test.
@@ -201,6 +219,20 @@ test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fin
         let summary = read(run, log, true);
         assert_eq!(closing(&summary), "3 passed, 0 failed, 2 skipped");
         assert!(summary.into_result().is_ok());
+    }
+
+    #[test]
+    fn a_soak_runs_what_is_marked_so_and_nothing_else_that_is_ignored() {
+        let mut summary = read(
+            &format!("{RUN}test d::child ... ignored, child: of b\n"),
+            "",
+            false,
+        );
+        let long = summary.long_runs();
+        assert!(long.any);
+        assert_eq!(long.others, ["d::child"]);
+        assert_eq!(closing(&summary), "19 passed, 1 failed, 1 skipped");
+        assert!(!summary.long_runs().any);
     }
 
     #[test]
