@@ -42,6 +42,7 @@ pub(super) fn kpt() -> Result<Report> {
     };
     let mut report = Report::default();
     bench.one(&mut report)?;
+    bench.side_by_side(&mut report)?;
     bench.fleets(&mut report)?;
     Ok(report)
 }
@@ -176,6 +177,61 @@ impl Bench {
         }
         report.curves.push(curve);
         Ok(())
+    }
+
+    /// Many packages: one `moor render` over all of them, one `kpt fn render` for each.
+    fn side_by_side(&self, report: &mut Report) -> Result<()> {
+        let blueprint = blueprint()?;
+        let columns = ["packages", "moor", "each", "kpt", "each", "kpt takes"];
+        let title = format!("{}, so many times, ten to a cluster", blueprint.what);
+        let mut curve = Curve::new(&title, &columns);
+        for packages in [10_u32, 100, 1_000] {
+            let ours = self.packages(&blueprint, packages, false)?;
+            let render = ["render", "fleet", "--mgmt", "mgmt", "--dialect", "nephio"];
+            let moor = self.run(&self.moor, &ours, &render)?;
+            let theirs = self.packages(&blueprint, packages, true)?;
+            let mut kpt = Duration::ZERO;
+            for nth in 0..packages {
+                let package = format!("fleet/upf-{nth:04}");
+                kpt += self.run(
+                    &self.kpt,
+                    &theirs,
+                    &["fn", "render", &package, "--allow-exec"],
+                )?;
+            }
+            curve.push([
+                packages.to_string(),
+                seconds(moor),
+                seconds(moor / packages),
+                seconds(kpt),
+                seconds(kpt / packages),
+                format!(
+                    "{:.0} times as long",
+                    kpt.as_secs_f64() / moor.as_secs_f64()
+                ),
+            ]);
+        }
+        report.curves.push(curve);
+        Ok(())
+    }
+
+    /// Copies of the blueprint in `fleet`, each with its cluster filled in, ten to a cluster.
+    fn packages(&self, blueprint: &Blueprint, packages: u32, exec: bool) -> Result<PathBuf> {
+        let dir = tempfile::tempdir_in(&self.place)?.keep();
+        fs::create_dir(dir.join("fleet"))?;
+        for nth in 0..packages {
+            let one = self.copy(blueprint, exec)?;
+            let package = dir.join(format!("fleet/upf-{nth:04}"));
+            fs::rename(one.join("pkg"), &package)?;
+            let file = package.join("workload-cluster.yaml");
+            let text = fs::read_to_string(&file)?;
+            let name = format!("clusterName: edge{:02}", nth / 10);
+            fs::write(&file, text.replace("clusterName: edge01", &name))?;
+            if nth == 0 {
+                fs::rename(one.join("mgmt"), dir.join("mgmt"))?;
+            }
+        }
+        Ok(dir)
     }
 
     fn fleets(&self, report: &mut Report) -> Result<()> {
