@@ -310,24 +310,38 @@ fn vlan_wish(object: &Object, port: &Port, cluster: &Cluster) -> Result<Option<W
     } else {
         index.name
     };
+    let claim = claim_to_vlan(
+        vlan_holder(network, &cluster.name),
+        InstanceKey::new(&index.namespace, &index_name),
+        (spec.vlan_id, status.vlan_id),
+    );
     Ok(Some(Wish {
         kind: "VLANClaim",
         name: port.name.clone(),
         object: port.object.clone(),
-        claim: Claim {
-            holder: vlan_holder(network, &cluster.name),
-            instance: InstanceKey::new(&index.namespace, &index_name),
-            kind: Kind::Network,
-            want: Want::Vlan { id: spec.vlan_id },
-            selector: Selector::default(),
-            fixed: None,
-            before: status.vlan_id.map(Thing::Vlan),
-            names: Vec::new(),
-            order: Order::LowestFirst,
-        },
+        claim,
         answered: false,
         kept: None,
     }))
+}
+
+/// A claim to a VLAN: the id that is asked for, where one is, and the one that was given before.
+pub(crate) fn claim_to_vlan(
+    holder: Holder,
+    instance: InstanceKey,
+    (asked, before): (Option<VlanId>, Option<VlanId>),
+) -> Claim {
+    Claim {
+        holder,
+        instance,
+        kind: Kind::Network,
+        want: Want::Vlan { id: asked },
+        selector: Selector::default(),
+        fixed: None,
+        before: before.map(Thing::Vlan),
+        names: Vec::new(),
+        order: Order::LowestFirst,
+    }
 }
 
 /// A VLAN belongs to a network in a cluster, not to one interface: interfaces on different VLANs could

@@ -120,10 +120,7 @@ pub fn subnet(pools: &Pools, claim: &Claim) -> Option<Claim> {
         claim.kind.as_str().to_owned(),
     );
     let mut block = Claim {
-        holder: Holder {
-            cluster: cluster.clone(),
-            ..Holder::outside(format!("network/{}", claim.instance), "", family)
-        },
+        holder: share_holder(&claim.instance, cluster, claim.kind.as_str(), "", family),
         instance: claim.instance.clone(),
         kind: Kind::Aggregate,
         want: Want::Block { len },
@@ -136,12 +133,34 @@ pub fn subnet(pools: &Pools, claim: &Claim) -> Option<Claim> {
     let from = candidates(pools, &nothing, &block, Time(0)).ok()?.first()?;
     let source = |p: &&Prefix| p.instance == claim.instance && Some(p.cidr) == from.subnet;
     let source = pools.prefixes.iter().find(source)?;
-    // Named by what it is for, not by the prefix: a table may get a second one when the first is full.
-    block.holder.interface = match source.labels.get(label::NETWORK_NAME) {
-        Some(name) => format!("{}/{name}", claim.kind.as_str()),
-        None => claim.kind.as_str().to_owned(),
-    };
+    let network = source.labels.get(label::NETWORK_NAME).map(String::as_str);
+    block.holder = share_holder(
+        &claim.instance,
+        cluster,
+        claim.kind.as_str(),
+        network.unwrap_or_default(),
+        family,
+    );
     Some(block)
+}
+
+/// Who holds the share that a cluster has of a routing table. Named by what it is for, not by the prefix: a table may
+/// get a second one when the first is full.
+pub(crate) fn share_holder(
+    instance: &InstanceKey,
+    cluster: &str,
+    kind: &str,
+    network: &str,
+    family: Family,
+) -> Holder {
+    let interface = match network {
+        "" => kind.to_owned(),
+        name => format!("{kind}/{name}"),
+    };
+    Holder {
+        cluster: cluster.to_owned(),
+        ..Holder::outside(format!("network/{instance}"), interface, family)
+    }
 }
 
 /// The share that the claim's own answer lies in: for a book that lost it.

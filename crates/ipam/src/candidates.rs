@@ -281,23 +281,8 @@ fn place<'a>(
     }
     let subnet = candidate(room.prefix(), claim, thing).subnet;
     match table.blocker_at(&thing, subnet, &claim.holder, now) {
-        Some(by) => Err(blocked(thing, by)),
+        Some(by) => Err(Refusal::blocked(thing, by)),
         None => Ok(room),
-    }
-}
-
-/// The refusal for one thing that somebody has.
-pub(crate) fn blocked(thing: Thing, by: Lease) -> Refusal {
-    match by.state {
-        State::Cooling { until } => Refusal::Cooling {
-            thing,
-            by: Box::new(by),
-            until,
-        },
-        State::Held | State::Reserved { .. } => Refusal::Held {
-            thing,
-            by: Box::new(by),
-        },
     }
 }
 
@@ -341,7 +326,7 @@ fn kept_for(
             if let Some(by) = by
                 && by.holder.interface != claim.holder.interface
             {
-                refusal = Some(blocked(thing, by));
+                refusal = Some(Refusal::blocked(thing, by));
             }
         }
     }
@@ -370,7 +355,7 @@ fn by_index<'a>(
     let thing = room.thing(claim.want, start);
     let offer = candidate(room.prefix(), claim, thing);
     match table.blocker_at(&thing, offer.subnet, &claim.holder, now) {
-        Some(by) => Err(blocked(thing, by)),
+        Some(by) => Err(Refusal::blocked(thing, by)),
         None => Ok(Decision::offer(offer, Rest::Nothing)),
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::{self, Write as _};
 
 use mooring_api::{AddrRange, Cidr, Code, Finding, ObjectRef, Time};
 
-use crate::{InstanceKey, Kind, Lease, Thing, Want};
+use crate::{InstanceKey, Kind, Lease, State, Thing, Want};
 
 /// Why a claim gets nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,6 +150,15 @@ pub struct Fullness {
 }
 
 impl Refusal {
+    /// For one thing that somebody has.
+    pub fn blocked(thing: Thing, by: Lease) -> Self {
+        let (state, by) = (by.state, Box::new(by));
+        match state {
+            State::Cooling { until } => Self::Cooling { thing, by, until },
+            State::Held | State::Reserved { .. } => Self::Held { thing, by },
+        }
+    }
+
     /// Its code, which is the condition's reason too.
     pub fn code(&self) -> Code {
         match self {

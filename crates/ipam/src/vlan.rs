@@ -3,7 +3,7 @@
 
 use mooring_api::{Time, VlanId};
 
-use crate::candidates::{Rest, blocked, exhausted};
+use crate::candidates::{Rest, exhausted};
 use crate::walk::Hash;
 use crate::{Candidate, Claim, Decision, Lease, Order, Pools, Refusal, Table, Thing};
 
@@ -31,7 +31,7 @@ pub(crate) fn candidates<'a>(
     if let Some(vlan) = only {
         let thing = Thing::Vlan(vlan);
         return match table.blocker_at(&thing, None, &claim.holder, now) {
-            Some(by) => Err(blocked(thing, by)),
+            Some(by) => Err(Refusal::blocked(thing, by)),
             None => Ok(Decision::offer(offer(vlan), Rest::Nothing)),
         };
     }

@@ -112,7 +112,7 @@ pub struct Function {
 }
 
 /// Objects by what they are called; everything that is written must match.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectSelector {
     /// API version.

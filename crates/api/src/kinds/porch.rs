@@ -9,7 +9,7 @@ mod package_variant;
 mod package_variant_set;
 mod repository;
 
-pub use function::{Function, FunctionSelector, Pipeline};
+pub use function::{Function, Pipeline};
 pub use package_variant::{
     AdoptionPolicy, DeletionPolicy, Downstream, DownstreamTarget, FieldRef, FileRef,
     FunctionResult, Injector, PackageContext, PackageVariant, PackageVariantSpec,

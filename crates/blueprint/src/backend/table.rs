@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{Known, Listed, Owner, prefixes_of};
 use crate::bundle::Object;
+use crate::networks::share_holder;
 
 const OWNER_GVK: &str = "nephio.org/owner-gvk";
 const NAME: &str = "nephio.org/nsn-name";
@@ -193,14 +194,14 @@ fn share(cidr: Cidr, entry: &Entry<'_>, instance: &InstanceKey) -> Option<Holder
     if cluster.is_empty() || kind.is_empty() {
         return None;
     }
-    let interface = match entry.label(label::NETWORK_NAME) {
-        "" => kind.to_owned(),
-        name => format!("{kind}/{name}"),
-    };
-    Some(Holder {
-        cluster: cluster.to_owned(),
-        ..Holder::outside(format!("network/{instance}"), interface, cidr.family())
-    })
+    let network = entry.label(label::NETWORK_NAME);
+    Some(share_holder(
+        instance,
+        cluster,
+        kind,
+        network,
+        cidr.family(),
+    ))
 }
 
 /// The first and the last address of a subnet stand beside it, for the same owner; nobody has them.

@@ -6,7 +6,7 @@
 
 use mooring_api::kinds::nephio::ipam::{IPClaimSpec, IPClaimStatus, PrefixKind};
 use mooring_api::kinds::nephio::vlan::{VLANClaimSpec, VLANClaimStatus};
-use mooring_api::{Code, Family, Finding, HostCidr, Selector, label};
+use mooring_api::{Code, Family, Finding, HostCidr, label};
 use mooring_ipam::{Claim, Holder, InstanceKey, Kind, Lease, Order, Pools, Thing, Want};
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ use super::reference::{Gvk, Ref};
 use super::{ACTION, Function, OWNER, VLAN_CLAIM_NAME};
 use crate::Context;
 use crate::bundle::{Bundle, Object, map_below};
-use crate::claim::{Wish, vlan_holder};
+use crate::claim::{Wish, claim_to_vlan, vlan_holder};
 use crate::pools::kind;
 
 fn subject(function: Function) -> Gvk {
@@ -208,17 +208,11 @@ fn vlan_wish(bundle: &Bundle, object: &Object, ctx: &Context<'_>) -> Result<Wish
         kind: "VLANClaim",
         name: object.name().to_owned(),
         object: object.reference(),
-        claim: Claim {
+        claim: claim_to_vlan(
             holder,
-            instance: InstanceKey::new(&index.namespace, &index.name),
-            kind: Kind::Network,
-            want: Want::Vlan { id: spec.vlan_id },
-            selector: Selector::default(),
-            fixed: None,
-            before: status.vlan_id.map(Thing::Vlan),
-            names: Vec::new(),
-            order: Order::LowestFirst,
-        },
+            InstanceKey::new(&index.namespace, &index.name),
+            (spec.vlan_id, status.vlan_id),
+        ),
         answered: false,
         kept: None,
     })

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use mooring_api::{AddrRange, Cidr, Finding, Span, Time};
 use mooring_book::{Outcome, Reservation, Store as _, Txn};
-use mooring_ipam::{InstanceKey, Lease, Pools, Refusal, State, Thing};
+use mooring_ipam::{InstanceKey, Lease, Pools, Refusal, State};
 
 use super::who_has::{describe, table};
 use crate::args::ReserveArgs;
@@ -143,25 +143,13 @@ fn in_the_way(
         blockers = table.blockers(candidate, &reservation.holder());
     })?;
     let more = blockers.len().saturating_sub(NAMED);
-    let refusal = |by: &Lease| refused(reservation.thing, by).finding();
-    let mut findings: Vec<Finding> = blockers.iter().take(NAMED).map(refusal).collect();
+    let refusal = |by: Lease| Refusal::blocked(reservation.thing, by).finding();
+    let mut findings: Vec<Finding> = blockers.into_iter().take(NAMED).map(refusal).collect();
     if let (Some(last), true) = (findings.last_mut(), more > 0) {
         let rest = count(more, "more lease");
         last.message = format!("{}; and {rest} in the way", last.message);
     }
     Ok(findings)
-}
-
-fn refused(thing: Thing, by: &Lease) -> Refusal {
-    let held = Box::new(by.clone());
-    match by.state {
-        State::Cooling { until } => Refusal::Cooling {
-            thing,
-            by: held,
-            until,
-        },
-        State::Held | State::Reserved { .. } => Refusal::Held { thing, by: held },
-    }
 }
 
 /// Raw arguments, checked.

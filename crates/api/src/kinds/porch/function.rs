@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::kinds::kpt::ObjectSelector;
+
 /// Functions, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -51,32 +53,8 @@ pub struct Function {
     pub config_map: BTreeMap<String, String>,
     /// Only these objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub selectors: Vec<FunctionSelector>,
+    pub selectors: Vec<ObjectSelector>,
     /// Not these objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub exclude: Vec<FunctionSelector>,
-}
-
-/// Objects by what they are called; everything that is written must match.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FunctionSelector {
-    /// API version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_version: Option<String>,
-    /// Kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// Name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Namespace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// Labels.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-    /// Annotations.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, String>,
+    pub exclude: Vec<ObjectSelector>,
 }

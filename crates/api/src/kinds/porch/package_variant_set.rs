@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::package_variant::{context_data, context_keys};
-use super::{AdoptionPolicy, DeletionPolicy, Function, FunctionSelector, Upstream};
-use crate::kinds::StatusCondition;
+use super::{AdoptionPolicy, DeletionPolicy, Function, Upstream};
+use crate::kinds::{StatusCondition, kpt};
 use crate::{Expression, Selector};
 
 /// Which blueprint becomes which packages, and how.
@@ -269,10 +269,10 @@ pub struct FunctionTemplate {
     pub config_map_exprs: Vec<MapExpr>,
     /// Only these objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub selectors: Vec<FunctionSelector>,
+    pub selectors: Vec<kpt::ObjectSelector>,
     /// Not these objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub exclude: Vec<FunctionSelector>,
+    pub exclude: Vec<kpt::ObjectSelector>,
 }
 
 impl FunctionTemplate {
