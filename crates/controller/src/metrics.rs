@@ -1,0 +1,150 @@
+//! What is counted. Labels are roles, kinds and reasons, all from fixed lists; never a name of an object, except a
+//! pool's, since pools are few and their fill is what an alert needs.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::{EncodeLabelSet, text::encode};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// A pass over one object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Pass {
+    pub(crate) kind: &'static str,
+    /// `Done`, or the error's reason.
+    pub(crate) outcome: &'static str,
+}
+
+/// Which kind a pass was over.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Of {
+    pub(crate) kind: &'static str,
+}
+
+/// Which pool.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct PoolLabels {
+    pub(crate) instance: String,
+    pub(crate) pool: String,
+}
+
+/// Which part of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct RoleLabels {
+    pub(crate) role: &'static str,
+}
+
+type Histograms = Family<Of, Histogram, fn() -> Histogram>;
+
+/// Everything that is counted, and the registry that writes it.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    /// Passes by kind and outcome.
+    pub(crate) passes: Family<Pass, Counter>,
+    /// How long a pass took.
+    pub(crate) seconds: Histograms,
+    /// Writes to the API server by kind.
+    pub(crate) writes: Family<Of, Counter>,
+    /// Findings that were put on objects, by kind and code.
+    pub(crate) findings: Family<Pass, Counter>,
+    /// Whether we lead, per role.
+    pub(crate) leads: Family<RoleLabels, Gauge>,
+    /// Share of a pool that is used or reserved, from 0 to 1.
+    pub(crate) pool_fill: Family<PoolLabels, Gauge<f64, AtomicU64>>,
+    /// Addresses of a pool that nobody has.
+    pub(crate) pool_free: Family<PoolLabels, Gauge<f64, AtomicU64>>,
+}
+
+fn buckets() -> Histogram {
+    Histogram::new([0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0])
+}
+
+impl Metrics {
+    /// Empty counters.
+    pub(crate) fn new() -> Arc<Self> {
+        let mut registry = Registry::with_prefix("mooring");
+        let passes = Family::default();
+        registry.register(
+            "reconciles",
+            "Passes over objects, by kind and outcome",
+            passes.clone(),
+        );
+        let seconds: Histograms = Family::new_with_constructor(buckets);
+        registry.register("reconcile_seconds", "How long a pass took", seconds.clone());
+        let writes = Family::default();
+        registry.register(
+            "writes",
+            "Writes to the API server, by kind",
+            writes.clone(),
+        );
+        let findings = Family::default();
+        registry.register(
+            "findings",
+            "Findings that were put on objects, by kind and code",
+            findings.clone(),
+        );
+        let leads = Family::default();
+        registry.register(
+            "leader",
+            "Whether this replica leads, by role",
+            leads.clone(),
+        );
+        let pool_fill = Family::default();
+        registry.register(
+            "pool_fill_ratio",
+            "Share of a pool that is used or reserved",
+            pool_fill.clone(),
+        );
+        let pool_free = Family::default();
+        registry.register(
+            "pool_free_addresses",
+            "Addresses of a pool that nobody has",
+            pool_free.clone(),
+        );
+        Arc::new(Self {
+            registry,
+            passes,
+            seconds,
+            writes,
+            findings,
+            leads,
+            pool_fill,
+            pool_free,
+        })
+    }
+
+    /// A write to the API server.
+    pub(crate) fn wrote(&self, kind: &'static str) {
+        self.writes.get_or_create(&Of { kind }).inc();
+    }
+
+    /// The text that a scraper reads.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing into a String cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_is_counted_under_its_kind() {
+        let metrics = Metrics::new();
+        metrics.wrote("IPClaim");
+        metrics.wrote("IPClaim");
+        let text = metrics.text();
+        assert!(
+            text.contains("mooring_writes_total{kind=\"IPClaim\"} 2"),
+            "{text}"
+        );
+    }
+}
