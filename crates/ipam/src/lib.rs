@@ -9,6 +9,7 @@
 //! The same holder always gets what it already holds; only then does an [`Order`] choose. Easy to get
 //! wrong: a view may be stale, so a candidate is an offer, never an answer. The store decides.
 
+pub mod admit;
 mod candidates;
 mod change;
 mod check;
