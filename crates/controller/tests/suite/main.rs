@@ -1,0 +1,13 @@
+//! The program against a real API server: every test starts it as a process and looks at what the cluster says.
+//!
+//! [`harness`] has what all of them use. One module per role; in tests that share a server every test has namespaces
+//! and names of its own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "test code: it reports by panicking"
+)]
+
+mod harness;
+mod starting;
