@@ -1,5 +1,5 @@
 //! Tests only: folder cases, trees that are compared or hashed, oracles, counted skips, programs that were set up;
-//! behind the feature `netns`, a sandbox of network namespaces.
+//! behind features, a sandbox of network namespaces (`netns`) and a real Kubernetes control plane (`control-plane`).
 //!
 //! Test code of every room calls this as a dev-dependency; nothing that ships may. Functions here panic
 //! with a message for the person who reads the test output, since a test has nobody to return an error to.
@@ -11,9 +11,13 @@
 )]
 
 mod case;
+#[cfg(feature = "control-plane")]
+mod control_plane;
 mod diff;
 #[cfg(feature = "netns")]
 mod netns;
+#[cfg(any(feature = "netns", feature = "control-plane"))]
+mod said;
 mod skip;
 mod tool;
 mod tree;
@@ -21,9 +25,13 @@ mod tree;
 use std::path::{Path, PathBuf};
 
 pub use case::{Case, cases, each_case};
+#[cfg(feature = "control-plane")]
+pub use control_plane::{ControlPlane, Failure, Options};
 pub use diff::unified;
 #[cfg(feature = "netns")]
-pub use netns::{Netns, Said, Sandbox};
+pub use netns::{Netns, Sandbox};
+#[cfg(any(feature = "netns", feature = "control-plane"))]
+pub use said::Said;
 pub use skip::{oracles, skip};
 pub use tool::component;
 pub use tree::{assert_same_tree, copy_tree, hash_tree};

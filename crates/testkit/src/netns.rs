@@ -13,8 +13,10 @@
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::Said;
 
 /// How long any one program may take, in seconds.
 const BOUND: &str = "20";
@@ -30,17 +32,6 @@ pub struct Sandbox {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Netns {
     name: String,
-}
-
-/// What a program said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    /// Its exit code; None where it was ended by a signal.
-    pub code: Option<i32>,
-    /// On stdout.
-    pub stdout: String,
-    /// On stderr.
-    pub stderr: String,
 }
 
 impl Sandbox {
@@ -159,19 +150,9 @@ impl Netns {
         let _ = pipe.write_all(stdin.as_bytes());
         drop(pipe);
         let output = child.wait_with_output();
-        said(
-            output
-                .unwrap_or_else(|e| panic!("cannot wait for {}: {e}", program.as_ref().display())),
-        )
-    }
-}
-
-fn said(output: Output) -> Said {
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Said {
-        code: output.status.code(),
-        stdout: text(output.stdout),
-        stderr: text(output.stderr),
+        let output = output
+            .unwrap_or_else(|e| panic!("cannot wait for {}: {e}", program.as_ref().display()));
+        output.into()
     }
 }
 
@@ -181,7 +162,7 @@ fn must(args: &[&str]) -> String {
         .args(["-k", "5", BOUND, "ip"])
         .args(args)
         .output();
-    let said = said(output.unwrap_or_else(|e| panic!("cannot start timeout: {e}")));
+    let said = Said::from(output.unwrap_or_else(|e| panic!("cannot start timeout: {e}")));
     assert_eq!(said.code, Some(0), "ip {}: {}", args.join(" "), said.stderr);
     said.stdout
 }

@@ -7,15 +7,20 @@ use std::path::{Path, PathBuf};
 
 /// A component's directory, the newest by name. Absent is a counted skip `<name>-absent`, and `None`.
 pub fn component(name: &str, what: &str) -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
-    let base = set("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(Path::new(&set("HOME")?).join(".cache")));
-    let found = base.and_then(|base| newest(&base.join("mooring"), name));
+    let found = find(name);
     if found.is_none() {
         crate::skip(&format!("{name}-absent"), what);
     }
     found
+}
+
+/// The same for a caller that says itself what an absent one means.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
+    let base = set("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(Path::new(&set("HOME")?).join(".cache")));
+    newest(&base?.join("mooring"), name)
 }
 
 fn newest(cache: &Path, name: &str) -> Option<PathBuf> {
