@@ -13,10 +13,14 @@
 
 mod check;
 mod condition;
+#[cfg(feature = "configsync")]
+pub mod configsync;
 #[cfg(feature = "porch")]
 mod expression;
 #[cfg(feature = "kpt")]
 pub mod kpt;
+#[cfg(feature = "mooring")]
+pub mod mooring;
 #[cfg(feature = "multus")]
 pub mod multus;
 #[cfg(feature = "nephio")]

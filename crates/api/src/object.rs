@@ -76,6 +76,14 @@ pub mod annotation {
     pub const OWNED_BY: &str = "mooring.dev/owned-by";
     /// The package's minted identity, on its Kptfile.
     pub const PACKAGE_ID: &str = "mooring.dev/package-id";
+    /// On a Kptfile: `namespace/name` of the PackageVariant that made the package.
+    pub const VARIANT: &str = "mooring.dev/variant";
+    /// On a Kptfile: a digest of the blueprint, the variant and what was injected when the package was cloned.
+    pub const MADE_FROM: &str = "mooring.dev/made-from";
+    /// On a Repository or a Kptfile: the WorkloadCluster that packages are for. On a RootSync: the twin of `spec.cluster`.
+    pub const CLUSTER: &str = "mooring.dev/cluster";
+    /// On a PackageVariant: "true" ships IPClaim and IPAllocation to the cluster as inert records.
+    pub const DEPLOY_RECORDS: &str = "mooring.dev/deploy-records";
     /// static, host-local, whereabouts, moor, external.
     pub const IPAM_FLAVOUR: &str = "mooring.dev/ipam-flavour";
     /// nad, annotation.
@@ -120,6 +128,18 @@ pub mod annotation {
     pub const NODES: &str = "mooring.dev/nodes";
     /// On a WorkloadCluster: the domain of device plugin resources.
     pub const RESOURCE_PREFIX: &str = "mooring.dev/resource-prefix";
+    /// Twin of `RootSync.spec.pollInterval`.
+    pub const POLL_INTERVAL: &str = "mooring.dev/poll-interval";
+    /// Twin of `RootSync.spec.defaultNamespace`.
+    pub const DEFAULT_NAMESPACE: &str = "mooring.dev/default-namespace";
+    /// Twin of `RootSync.spec.commitStatus`.
+    pub const COMMIT_STATUS: &str = "mooring.dev/commit-status";
+    /// Twin of `RootSync.spec.allowEmpty`.
+    pub const ALLOW_EMPTY: &str = "mooring.dev/allow-empty";
+    /// Twin of `RootSync.spec.conflicts`.
+    pub const CONFLICTS: &str = "mooring.dev/conflicts";
+    /// On what the sync role applied: `namespace/name` of its RootSync.
+    pub const SYNCED_BY: &str = "mooring.dev/synced-by";
     /// On a workload or its pod template: which network function it is, such as `upf` or `gnb`.
     pub const NETWORK_FUNCTION: &str = "mooring.dev/network-function";
 }
@@ -134,6 +154,8 @@ pub mod label {
     pub const ADDRESS_FAMILY: &str = "nephio.org/address-family";
     /// "true": the host part of this prefix is the gateway.
     pub const GATEWAY: &str = "nephio.org/gateway";
+    /// On what the sync role applied: which RootSync did, as a digest of its namespace and name.
+    pub const SYNC: &str = "mooring.dev/sync";
     /// pool, loopback, network.
     pub const PREFIX_KIND: &str = "nephio.org/prefix-kind";
 }

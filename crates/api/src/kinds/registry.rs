@@ -27,7 +27,13 @@ pub struct Kind {
 }
 
 impl Kind {
-    #[cfg(any(feature = "nephio", feature = "multus", feature = "porch"))]
+    #[cfg(any(
+        feature = "configsync",
+        feature = "mooring",
+        feature = "multus",
+        feature = "nephio",
+        feature = "porch"
+    ))]
     fn of<T>() -> Self
     where
         T: kube::CustomResourceExt,
@@ -148,8 +154,14 @@ pub fn all() -> &'static [Kind] {
             Kind::of::<super::porch::PackageVariantSet>(),
             #[cfg(feature = "porch")]
             Kind::of::<super::porch::Repository>(),
+            #[cfg(feature = "configsync")]
+            Kind::of::<super::configsync::RootSync>(),
             #[cfg(feature = "multus")]
             Kind::of::<super::multus::NetworkAttachmentDefinition>(),
+            #[cfg(feature = "mooring")]
+            Kind::of::<super::mooring::IPLease>(),
+            #[cfg(feature = "mooring")]
+            Kind::of::<super::mooring::PrefixLedger>(),
         ]
     })
 }

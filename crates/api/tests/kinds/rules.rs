@@ -64,6 +64,8 @@ const INTERFACE: &str = "req.nephio.org/Interface";
 const DATA: &str = "req.nephio.org/DataNetwork";
 const VARIANT: &str = "config.porch.kpt.dev/PackageVariant";
 const SET: &str = "config.porch.kpt.dev/PackageVariantSet";
+const LEASE: &str = "mooring.dev/IPLease";
+const LEDGER: &str = "mooring.dev/PrefixLedger";
 
 /// The part of an object beside metadata: `spec` unless it begins with `status`.
 const ROWS: &[Row] = &[
@@ -433,6 +435,72 @@ const ROWS: &[Row] = &[
         "has a dot",
         "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {pipeline: {mutators: [{image: a, name: b}]}}}]}",
         "{upstream: {repo: blueprints, package: upf}, targets: [{repositories: [{name: edge01}], template: {pipeline: {mutators: [{image: a, name: b.c}]}}}]}",
+    ),
+    // Leases.
+    row(
+        LEASE,
+        "must be an address, such as 10.1.2.20",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 'fd00::1', gateway: 'fd00::2'}",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: ten}",
+    ),
+    row(
+        LEASE,
+        "and vlan exclude each other; write one of them",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', vlan: 100}",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', vlan: 100, address: 10.1.2.20}",
+    ),
+    row(
+        LEASE,
+        "reserved needs the transaction and its end; write txn and until",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.20, state: reserved, txn: '7', until: '2026-01-01T00:00:00Z'}",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.20, state: reserved, until: '2026-01-01T00:00:00Z'}",
+    ),
+    row(
+        LEASE,
+        "cooling needs an end; write until",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.20, state: cooling, until: '2026-01-01T00:00:00Z'}",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.20, state: cooling}",
+    ),
+    change(
+        LEASE,
+        "of a lease cannot change; delete the lease and make another",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.20}",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.20, state: cooling, until: '2026-01-01T00:00:00Z'}",
+        "{instance: {namespace: default, name: core}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.20}",
+    ),
+    change(
+        LEASE,
+        "of a lease cannot change; its name is made from it",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.20}",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.20}",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.21}",
+    ),
+    change(
+        LEASE,
+        "of a lease cannot change; its name says which it is",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', vlan: 100}",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', vlan: 100}",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', vlan: 101}",
+    ),
+    change(
+        LEASE,
+        "of a lease cannot change; what passes to another is deleted and made again",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.20}",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.20}",
+        "{instance: {namespace: default, name: ran}, holder: {interface: n6, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', address: 10.1.2.20}",
+    ),
+    change(
+        LEDGER,
+        "of a ledger cannot change; its name is made from it",
+        "{instance: {namespace: default, name: ran}}",
+        "{instance: {namespace: default, name: ran}, leases: [{holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', prefix: 10.1.2.0/24}]}",
+        "{instance: {namespace: default, name: core}}",
+    ),
+    row(
+        LEDGER,
+        "and range exclude each other; write one of them",
+        "{instance: {namespace: default, name: ran}, leases: [{holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', range: 10.1.2.3-10.1.2.9}]}",
+        "{instance: {namespace: default, name: ran}, leases: [{holder: {interface: n3, family: ipv4}, takenAt: '2026-01-01T00:00:00Z', range: 10.1.2.3-10.1.2.9, prefix: 10.1.2.0/24}]}",
     ),
 ];
 
