@@ -1,0 +1,164 @@
+{{/*
+What each role may do, and nothing more. A row of the table in xtask/tests/chart holds each of them to it, in both
+directions. Statuses are written through their subresource; `patch` is server-side apply.
+
+Three parts: "mooring.rules.<role>" in the whole cluster, "mooring.own.<role>" in the release's namespace, and what
+several roles share.
+*/}}
+
+{{/* Every role: Events about objects of any namespace; which schemas are installed. */}}
+{{- define "mooring.rules.every" -}}
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  verbs: [get, list, watch]
+{{- end -}}
+
+{{/* Pools, claims and clusters, to be read. */}}
+{{- define "mooring.rules.pools" -}}
+- apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
+  resources: [networkinstances, ipprefixes, ipclaims, ipallocations]
+  verbs: [get, list, watch]
+- apiGroups: [vlan.resource.nephio.org]
+  resources: [vlanindices, vlanclaims]
+  verbs: [get, list, watch]
+- apiGroups: [infra.nephio.org]
+  resources: [workloadclusters, networks, networkinstances]
+  verbs: [get, list, watch]
+{{- end -}}
+
+{{/* The book: leases and ledgers. */}}
+{{- define "mooring.rules.book" -}}
+- apiGroups: [mooring.dev]
+  resources: [ipleases, prefixledgers]
+  verbs: [get, list, watch, create, update, patch, delete]
+{{- end -}}
+
+{{- define "mooring.rules.ipam" -}}
+{{ include "mooring.rules.every" . }}
+{{ include "mooring.rules.pools" . }}
+{{ include "mooring.rules.book" . }}
+# Finalizers, so that what a claim holds is given back before it goes.
+- apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
+  resources: [networkinstances, ipprefixes, ipclaims]
+  verbs: [patch, update]
+- apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
+  resources: [networkinstances/status, ipprefixes/status, ipclaims/status, ipallocations/status]
+  verbs: [get, patch, update]
+- apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
+  resources: [ipallocations]
+  verbs: [create, patch, update, delete]
+- apiGroups: [vlan.resource.nephio.org]
+  resources: [vlanindices, vlanclaims]
+  verbs: [patch, update]
+- apiGroups: [vlan.resource.nephio.org]
+  resources: [vlanindices/status, vlanclaims/status]
+  verbs: [get, patch, update]
+{{- end -}}
+
+{{- define "mooring.rules.packages" -}}
+{{ include "mooring.rules.every" . }}
+{{ include "mooring.rules.pools" . }}
+{{ include "mooring.rules.book" . }}
+- apiGroups: [config.porch.kpt.dev]
+  resources: [packagevariants, packagevariantsets, repositories]
+  verbs: [get, list, watch]
+# A set makes variants; both carry finalizers.
+- apiGroups: [config.porch.kpt.dev]
+  resources: [packagevariants]
+  verbs: [create, patch, update, delete]
+- apiGroups: [config.porch.kpt.dev]
+  resources: [packagevariantsets]
+  verbs: [patch, update]
+- apiGroups: [config.porch.kpt.dev]
+  resources: [packagevariants/status, packagevariantsets/status, repositories/status]
+  verbs: [get, patch, update]
+# What is injected into packages.
+- apiGroups: [infra.nephio.org]
+  resources: [workloadclusters/status]
+  verbs: [get, patch, update]
+- apiGroups: [ref.nephio.org]
+  resources: [configs]
+  verbs: [get, list, watch]
+{{- with .Values.packages.injectedKinds }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "mooring.rules.sync" -}}
+{{ include "mooring.rules.every" . }}
+- apiGroups: [configsync.gke.io]
+  resources: [rootsyncs]
+  verbs: [get, list, watch, patch, update]
+- apiGroups: [configsync.gke.io]
+  resources: [rootsyncs/status]
+  verbs: [get, patch, update]
+{{- end -}}
+
+{{- define "mooring.rules.webhook" -}}
+{{ include "mooring.rules.pools" . }}
+- apiGroups: [mooring.dev]
+  resources: [ipleases, prefixledgers]
+  verbs: [get, list, watch]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- if eq .Values.webhook.certificate "self" }}
+# Its own configuration, for the caBundle of the certificate it issued itself.
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [validatingwebhookconfigurations]
+  resourceNames: [{{ include "mooring.name" . }}]
+  verbs: [get, patch, update]
+{{- end }}
+{{- end -}}
+
+{{/* The Lease by which replicas of a role elect. Its name is the program's, not the release's. */}}
+{{- define "mooring.own.lease" -}}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [moor-controller-{{ . }}]
+  verbs: [get, update, patch]
+{{- end -}}
+
+{{/* Journal, transactions and packages of the book; the inventory of a sync. */}}
+{{- define "mooring.own.records" -}}
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, watch, create, update, patch, delete]
+{{- end -}}
+
+{{- define "mooring.own.ipam" -}}
+{{ include "mooring.own.lease" "ipam" }}
+{{ include "mooring.own.records" . }}
+{{- end -}}
+
+{{- define "mooring.own.packages" -}}
+{{ include "mooring.own.lease" "packages" }}
+{{ include "mooring.own.records" . }}
+{{- end -}}
+
+{{- define "mooring.own.sync" -}}
+{{ include "mooring.own.lease" "sync" }}
+{{ include "mooring.own.records" . }}
+{{- end -}}
+
+{{- define "mooring.own.webhook" -}}
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, watch]
+{{- if eq .Values.webhook.certificate "self" }}
+# The certificate that its replicas share.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: [{{ include "mooring.name" . }}-webhook]
+  verbs: [get, update, patch]
+{{- end }}
+{{- end -}}
