@@ -19,6 +19,8 @@ pub use lock::{LOCK_WAIT, TreeLock};
 pub use read::{MAX_DEPTH, MAX_FILE, Tree, read_tree};
 pub use real::RealDisk;
 
+pub(crate) use read::is_document;
+
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -10,8 +10,8 @@
 //! stand nowhere yet. Easy to get wrong: a package whose variant is gone must go with its addresses, and only
 //! the record knows that there ever was one; so the record is written in the same act as the packages.
 
-mod blueprint;
-mod clone;
+pub(crate) mod blueprint;
+pub(crate) mod clone;
 mod record;
 
 use std::collections::{BTreeMap, BTreeSet};

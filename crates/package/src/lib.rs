@@ -16,6 +16,7 @@ mod documents;
 mod flavour;
 mod fleet;
 mod function;
+pub mod git;
 mod import;
 pub mod journal;
 mod moved;
@@ -25,12 +26,14 @@ mod pool;
 mod read;
 mod render;
 mod report;
+pub mod revision;
 mod site;
 mod steps;
 mod summary;
 mod survey;
 mod trees;
 mod unit;
+mod variant;
 mod vlan;
 
 use std::path::{Path, PathBuf};
@@ -46,6 +49,10 @@ pub use read::{rebuild, verify};
 pub use render::render;
 pub use report::{Changed, Dialect, FileChange, InterfaceReport, PackageReport, Report, Request};
 pub use survey::{ClusterSeen, Fixed, FixedFile, Fixing, From, Source, Survey, Verified, fix};
+pub use variant::{
+    Files, Kpt, VariantClone, clone_variant, injection_points, kptfile_of, with_condition,
+    without_condition,
+};
 
 /// What can go wrong beside findings.
 #[derive(Debug, thiserror::Error)]

@@ -135,7 +135,7 @@ impl Walk<'_> {
 }
 
 /// Whether a file name is that of a document.
-fn is_document(name: &str) -> bool {
+pub(crate) fn is_document(name: &str) -> bool {
     let end = Path::new(name).extension();
     name == "Kptfile" || name == ".krmignore" || end.is_some_and(|e| e == "yaml" || e == "yml")
 }

@@ -19,7 +19,7 @@ pub(super) struct Blueprints {
 }
 
 /// A blueprint.
-pub(super) struct Blueprint {
+pub(crate) struct Blueprint {
     pub(super) dir: PathBuf,
     pub(super) tree: Tree,
     /// Its packages, the root first.
@@ -33,6 +33,49 @@ pub(super) struct Part {
     pub(super) documents: Documents,
     /// Place of the Kptfile.
     pub(super) kptfile: usize,
+}
+
+impl Blueprint {
+    /// Parses the files of a blueprint, or says everything that keeps it from being read.
+    pub(crate) fn parse(dir: PathBuf, tree: Tree) -> Result<Self, Vec<Finding>> {
+        let mut findings = Vec::new();
+        let mut parts = Vec::new();
+        for package in layout(&tree.files).packages {
+            let files = package.files.iter();
+            let files = files.filter_map(|p| Some((p.as_str(), tree.files.get(p)?.as_slice())));
+            let shown = |path: &str| dir.join(path).display().to_string();
+            let documents = Documents::parse(files, shown, &mut findings);
+            let start = if package.directory.is_empty() {
+                String::new()
+            } else {
+                format!("{}/", package.directory)
+            };
+            match documents.kptfile(&format!("{start}{KPTFILE}")) {
+                Some(kptfile) => parts.push(Part {
+                    dir: package.directory,
+                    documents,
+                    kptfile,
+                }),
+                // A finding of the documents says why.
+                None => documents.check(&mut findings),
+            }
+        }
+        if findings.is_empty() {
+            Ok(Self { dir, tree, parts })
+        } else {
+            Err(findings)
+        }
+    }
+
+    /// Whether there is a package at its root.
+    pub(crate) fn has_root(&self) -> bool {
+        self.parts.iter().any(|part| part.dir.is_empty())
+    }
+
+    /// Its documents.
+    pub(crate) fn into_files(self) -> BTreeMap<String, Vec<u8>> {
+        self.tree.files
+    }
 }
 
 /// Where a blueprint stands, or every place where it could.
@@ -132,33 +175,13 @@ impl Blueprints {
             Ok(tree) => tree,
             Err(findings) => return findings,
         };
-        let mut findings = Vec::new();
-        let mut parts = Vec::new();
-        for package in layout(&tree.files).packages {
-            let files = package.files.iter();
-            let files = files.filter_map(|p| Some((p.as_str(), tree.files.get(p)?.as_slice())));
-            let shown = |path: &str| dir.join(path).display().to_string();
-            let documents = Documents::parse(files, shown, &mut findings);
-            let start = if package.directory.is_empty() {
-                String::new()
-            } else {
-                format!("{}/", package.directory)
-            };
-            match documents.kptfile(&format!("{start}{KPTFILE}")) {
-                Some(kptfile) => parts.push(Part {
-                    dir: package.directory,
-                    documents,
-                    kptfile,
-                }),
-                // A finding of the documents says why.
-                None => documents.check(&mut findings),
+        match Blueprint::parse(dir, tree) {
+            Ok(blueprint) => {
+                self.by_upstream.insert(upstream.clone(), blueprint);
+                Vec::new()
             }
+            Err(findings) => findings,
         }
-        if findings.is_empty() {
-            let blueprint = Blueprint { dir, tree, parts };
-            self.by_upstream.insert(upstream.clone(), blueprint);
-        }
-        findings
     }
 
     /// A clone's lines differ from the blueprint's where the variant changed something above them; what a person

@@ -78,7 +78,7 @@ impl Cloned {
 }
 
 /// The files of a blueprint that a variant changes or adds.
-fn changed(
+pub(crate) fn changed(
     variant: &Variant,
     blueprint: &Blueprint,
     offers: &Offers<'_>,
