@@ -1,10 +1,13 @@
-//! Generated files that come from the kinds in `mooring-api`: the CRDs that our chart installs, the schemas that
-//! files are checked against, and the reference of their fields. `cargo xtask gen` writes them; with `--check` a stale file is named.
+//! Generated files that come from the kinds in `mooring-api`: the CRDs, the schemas that files are checked against, the
+//! reference of their fields, and what the chart has of them (`gen/chart.rs`). `cargo xtask gen` writes them; with
+//! `--check` a stale file is named.
 //!
-//! Easy to get wrong: both must come out the same on every machine, so everything follows the order of
+//! Easy to get wrong: all must come out the same on every machine, so everything follows the order of
 //! the table of kinds and of the structs, and nothing reads a clock.
 
 // `gen` is a keyword, so main names this file by its path, and then so must this one.
+#[path = "gen/chart.rs"]
+mod chart;
 #[path = "gen/reference.rs"]
 mod reference;
 
@@ -13,7 +16,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use mooring_api::kinds::{Kind, all};
+use mooring_api::kinds::all;
+use serde_json::Value;
 
 const CRDS: &str = "deploy/crds";
 const REFERENCE: &str = "docs/reference/crds.md";
@@ -23,7 +27,7 @@ const HEADER: &str = "# Written by `cargo xtask gen` from crates/api/src/kinds. 
 /// Writes every file that comes from the kinds, or says which one is stale.
 pub(crate) fn run(check: bool) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let wanted = files()?;
+    let wanted = files(&root)?;
     let mut stale = Vec::new();
     for (path, text) in &wanted {
         let full = root.join(path);
@@ -55,11 +59,11 @@ pub(crate) fn run(check: bool) -> Result<()> {
 }
 
 /// What should stand where, below the root of the workspace.
-fn files() -> Result<BTreeMap<PathBuf, String>> {
-    let mut files = BTreeMap::new();
+fn files(root: &Path) -> Result<BTreeMap<PathBuf, String>> {
+    let mut files = chart::files(root, all())?;
     for kind in all() {
-        let name = format!("{}_{}.yaml", kind.group(), kind.plural());
-        files.insert(Path::new(CRDS).join(name), crd(kind)?);
+        let name = file_name(kind.group(), kind.plural());
+        files.insert(Path::new(CRDS).join(name), written(kind.crd())?);
     }
     files.insert(PathBuf::from(REFERENCE), reference::page(all()));
     let schemas = all().iter().map(|kind| kind.written() + "\n");
@@ -67,23 +71,34 @@ fn files() -> Result<BTreeMap<PathBuf, String>> {
     Ok(files)
 }
 
-fn crd(kind: &Kind) -> Result<String> {
-    let body = serde_saphyr::to_string(kind.crd())
-        .with_context(|| format!("cannot write the CRD of {}", kind.kind()))?;
+fn file_name(group: &str, plural: &str) -> String {
+    format!("{group}_{plural}.yaml")
+}
+
+fn written(crd: &Value) -> Result<String> {
+    let body = serde_saphyr::to_string(crd)
+        .with_context(|| format!("cannot write the CRD {}", crd["metadata"]["name"]))?;
     Ok(format!("{HEADER}{body}"))
 }
 
 /// CRDs of kinds that are gone. Only files with our header: nobody else's file is touched.
 fn leftovers(root: &Path, wanted: &BTreeMap<PathBuf, String>) -> Result<Vec<PathBuf>> {
-    let Ok(entries) = fs::read_dir(root.join(CRDS)) else {
-        return Ok(Vec::new());
-    };
     let mut found = Vec::new();
-    for entry in entries {
-        let path = Path::new(CRDS).join(entry.context("cannot list deploy/crds")?.file_name());
-        let ours = fs::read_to_string(root.join(&path)).is_ok_and(|t| t.starts_with(HEADER));
-        if ours && !wanted.contains_key(&path) {
-            found.push(path);
+    for dir in chart::directories()
+        .into_iter()
+        .chain([PathBuf::from(CRDS)])
+    {
+        // Not there yet: nothing in it is old.
+        let Ok(entries) = fs::read_dir(root.join(&dir)) else {
+            continue;
+        };
+        for entry in entries {
+            let entry = entry.with_context(|| format!("cannot list {}", dir.display()))?;
+            let path = dir.join(entry.file_name());
+            let ours = fs::read_to_string(root.join(&path)).is_ok_and(|t| t.starts_with(HEADER));
+            if ours && !wanted.contains_key(&path) {
+                found.push(path);
+            }
         }
     }
     found.sort();
@@ -97,16 +112,33 @@ mod tests {
     #[test]
     fn a_crd_file_reads_back_as_the_crd_it_was_written_from() {
         for kind in all() {
-            let text = crd(kind).unwrap();
-            let read: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
+            let text = written(kind.crd()).unwrap();
+            let read: Value = serde_saphyr::from_str(&text).unwrap();
             assert_eq!(&read, kind.crd(), "{}", kind.kind());
         }
     }
 
     #[test]
+    fn a_kind_is_in_the_chart_once_as_ours_or_as_somebody_elses() {
+        let files = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
+        let [foreign, ours, alias] = chart::directories();
+        let count = |dir: &Path| files.keys().filter(|p| p.parent() == Some(dir)).count();
+        assert_eq!(count(&foreign) + count(&ours), all().len());
+        assert!(count(&ours) >= 2, "leases and ledgers are ours");
+        assert_eq!(count(&alias), 4, "the IPAM kinds, under the other group");
+        let claim = &files[&alias.join("ipam.nephio.org_ipclaims.yaml")];
+        assert!(
+            claim.contains("name: ipclaims.ipam.nephio.org\n"),
+            "{claim}"
+        );
+        assert!(claim.contains("group: ipam.nephio.org\n"), "{claim}");
+    }
+
+    #[test]
     fn there_is_one_file_per_kind_and_the_reference_names_every_field() {
-        let files = files().unwrap();
-        assert_eq!(files.len(), all().len() + 2);
+        let files = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
+        let crds = files.keys().filter(|path| path.starts_with(CRDS));
+        assert_eq!(crds.count(), all().len());
         let page = &files[Path::new(REFERENCE)];
         for word in [
             "sriovSpec.pfName",
