@@ -157,7 +157,7 @@ impl Cluster {
     /// Creates many objects under one path, sixteen at a time.
     #[track_caller]
     pub(crate) fn create_all(&self, path: &str, objects: Vec<Value>) {
-        use futures::{StreamExt as _, TryStreamExt as _};
+        use futures::TryStreamExt as _;
         let requests = objects.into_iter().map(|object| {
             let client = self.client.clone();
             let request = request("POST", path, Some(&object));
@@ -166,7 +166,7 @@ impl Cluster {
         let made = futures::stream::iter(requests)
             .try_buffer_unordered(16)
             .try_for_each(|_| async { Ok(()) });
-        if let Err(error) = self.runtime.block_on(made.boxed_local()) {
+        if let Err(error) = self.runtime.block_on(made) {
             panic!("POST {path}: {error}");
         }
     }

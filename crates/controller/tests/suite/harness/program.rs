@@ -123,6 +123,7 @@ impl Controller {
             .env("HOME", self.dir.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         let mut stdout = BufReader::new(shell.stdout.take().unwrap());
