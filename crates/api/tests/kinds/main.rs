@@ -10,6 +10,7 @@ mod foreign;
 mod refusals;
 mod rules;
 mod seeds;
+mod server;
 mod structural;
 
 use serde_json::Value;

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::yaml;
 
-struct Row {
-    kind: &'static str,
-    message: &'static str,
-    admits: &'static str,
-    refuses: &'static str,
-    old: Option<&'static str>,
+pub(crate) struct Row {
+    pub(crate) kind: &'static str,
+    pub(crate) message: &'static str,
+    pub(crate) admits: &'static str,
+    pub(crate) refuses: &'static str,
+    pub(crate) old: Option<&'static str>,
 }
 
 const fn row(
@@ -68,7 +68,7 @@ const LEASE: &str = "mooring.dev/IPLease";
 const LEDGER: &str = "mooring.dev/PrefixLedger";
 
 /// The part of an object beside metadata: `spec` unless it begins with `status`.
-const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     // Values that stand in many kinds.
     row(
         INSTANCE,
@@ -504,13 +504,13 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-fn kind_of(name: &str) -> &'static Kind {
+pub(crate) fn kind_of(name: &str) -> &'static Kind {
     let (group, kind) = name.split_once('/').unwrap();
     let is_it = |k: &&Kind| k.group() == group && k.kind() == kind;
     all().iter().find(is_it).unwrap()
 }
 
-fn object(kind: &Kind, part: &str) -> Value {
+pub(crate) fn object(kind: &Kind, part: &str) -> Value {
     let mut object = json!({
         "apiVersion": format!("{}/{}", kind.group(), kind.version()), "kind": kind.kind(),
         "metadata": { "name": "x" },
