@@ -50,10 +50,25 @@ pub(crate) struct Args {
     /// Which objects of kinds that others may serve too are ours
     #[arg(long, value_enum, default_value_t, env = "MOOR_CONTROLLER_MANAGE")]
     pub(crate) manage: Manage,
+    /// This cluster's name, for what is told to others; the sync role commits it with its status
+    #[arg(long, value_name = "NAME", env = "MOOR_CONTROLLER_CLUSTER")]
+    pub(crate) cluster: Option<String>,
+    /// Where mirrors of Git repositories are kept; may be lost at any time
+    #[arg(long, value_name = "DIR", env = "MOOR_CONTROLLER_GIT_CACHE")]
+    pub(crate) git_cache: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) election: ElectionArgs,
     #[command(flatten)]
     pub(crate) log: LogArgs,
+}
+
+impl Args {
+    /// Where mirrors of Git repositories are kept: below the home directory, where nobody else can put something first.
+    pub(crate) fn git_cache(&self) -> PathBuf {
+        let home = || std::env::var_os("HOME").map(PathBuf::from);
+        let cache = || home().unwrap_or_else(std::env::temp_dir).join(".cache/moor-controller/git");
+        self.git_cache.clone().unwrap_or_else(cache)
+    }
 }
 
 /// One of the things that the program can be.
