@@ -198,6 +198,24 @@ codes! {
     /// A CNI configuration file is never used, because another one sorts before it.
     MetaPluginUnused,
 
+    // What a cluster follows in Git.
+    /// What a cluster follows in Git cannot be read.
+    SourceUnreadable,
+    /// Nothing is left in Git of what a cluster follows.
+    SourceEmpty,
+    /// The API server does not serve the kind.
+    UnknownKind,
+    /// An object of the whole cluster names a namespace.
+    WrongScope,
+    /// Somebody else set a field that Git has another value for.
+    FieldConflict,
+    /// Another RootSync applied the object.
+    ObjectTaken,
+    /// The API server refuses an object.
+    ApplyRefused,
+    /// What became of a sync could not be committed back.
+    StatusNotCommitted,
+
     // The book.
     /// Another process holds the book.
     BookBusy,
