@@ -12,7 +12,7 @@ mod repository;
 pub use function::{Function, Pipeline};
 pub use package_variant::{
     AdoptionPolicy, DeletionPolicy, Downstream, DownstreamTarget, FieldRef, FileRef,
-    FunctionResult, Injector, PackageContext, PackageVariant, PackageVariantSpec,
+    FunctionResult, Injector, InterfaceAddress, PackageContext, PackageVariant, PackageVariantSpec,
     PackageVariantStatus, RenderStatus, ResultItem, ResultList, Upstream,
 };
 pub use package_variant_set::{

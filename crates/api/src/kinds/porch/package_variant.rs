@@ -43,6 +43,18 @@ use crate::kinds::{Reference, StatusCondition};
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='Ready')].status"
     ),
+    printcolumn(name = "Lifecycle", type_ = "string", json_path = ".status.lifecycle"),
+    printcolumn(name = "Version", type_ = "integer", json_path = ".status.version"),
+    printcolumn(
+        name = "Deployed",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Deployed')].status"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason"
+    ),
     printcolumn(
         name = "Age",
         type_ = "date",
@@ -199,6 +211,35 @@ pub struct PackageVariantStatus {
     /// The package revisions that were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub downstream_targets: Vec<DownstreamTarget>,
+    /// Draft, Proposed or Published: the newest revision of the package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<String>,
+    /// The workspace of the draft or proposal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// The version that is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub version: Option<u32>,
+    /// The commit of the newest revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The cluster that the package is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// What each interface of the newest revision has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<InterfaceAddress>,
+}
+
+/// What an interface has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InterfaceAddress {
+    /// Its name.
+    pub interface: String,
+    /// Address and subnet length, or a range.
+    pub address: String,
 }
 
 /// A package revision that was made.
