@@ -16,13 +16,14 @@ use crate::Error;
 use crate::ahead::{Answer, Ran};
 use crate::disk::{Disk, MAX_FILE, RealDisk};
 use crate::flavour;
+use crate::hold;
 use crate::import::Named;
 use crate::nephio;
 use crate::pool::left_outside;
 use crate::report::{Dialect, Request};
 use crate::site::Site;
 use crate::steps::{self, Outcome, Plan};
-use crate::trees::place;
+use crate::trees::{is_in_git, place};
 use crate::unit::Unit;
 
 /// One package's way through the steps.
@@ -35,7 +36,12 @@ pub(crate) struct Run<'a, 't> {
     pub(crate) target: &'a Path,
     /// The open transaction.
     pub(crate) txn: &'a mut (dyn Txn + 't),
+    /// Tells a package that is still where the book knows it.
+    pub(crate) carries: Carries<'a>,
 }
+
+/// Whether the package at a place has this id.
+pub(crate) type Carries<'a> = &'a dyn Fn(&Path, &str) -> bool;
 
 /// What was decided for a package.
 pub(crate) struct Decided {
@@ -59,8 +65,8 @@ impl Run<'_, '_> {
             outcome
         } else {
             let dialect = dialect(self.request, unit);
-            let txn = &mut *self.txn;
-            let mut ask = |pools: &Pools, wish: &Wish| ask(dialect, txn, pools, wish);
+            let (txn, pinned) = (&mut *self.txn, self.request.pinned);
+            let mut ask = |pools: &Pools, wish: &Wish| ask(dialect, txn, pools, wish, pinned);
             run_steps(self.request, self.site, unit, &id, &mut said, &mut ask)?
         };
         Ok(Decided { id, outcome, said })
@@ -107,7 +113,7 @@ impl Run<'_, '_> {
         };
         let known = Path::new(&record.path);
         let source = place(&self.request.source, &unit.dir);
-        if known == path || known == source || !carries(known, id) {
+        if known == path || known == source || !(self.carries)(known, id) {
             return Ok(None);
         }
         Ok(Some(
@@ -162,7 +168,14 @@ impl Run<'_, '_> {
         if let Some(known) = self.txn.package(&cluster.name, id)? {
             // Rendering elsewhere does not move the original.
             let source = place(&self.request.source, &unit.dir);
-            if Path::new(&known.path) == source && source != path && carries(&source, id) {
+            let elsewhere = Path::new(&known.path) == source && source != path;
+            // A directory is only a working copy of what is kept in Git.
+            let stays = match (is_in_git(Path::new(&known.path)), is_in_git(path)) {
+                (true, false) => true,
+                (_, true) => false,
+                (false, false) => elsewhere && carries(&source, id),
+            };
+            if stays {
                 record.path.clone_from(&known.path);
             }
             record.at = known.at;
@@ -202,6 +215,7 @@ pub(crate) fn id(
 
 /// A package on its way up to its first question to the book.
 pub(crate) struct Ready {
+    pinned: bool,
     plan: Plan,
     said: Vec<Finding>,
     begun: steps::Begun,
@@ -224,7 +238,7 @@ impl Ready {
             Plan::Native(_) => Dialect::Native,
             Plan::Nephio(_) => Dialect::Nephio,
         };
-        ask(dialect, txn, pools_of(site, dialect), wish)
+        ask(dialect, txn, pools_of(site, dialect), wish, self.pinned)
     }
 }
 
@@ -239,7 +253,13 @@ pub(crate) fn ready(request: &Request, site: &Site, unit: &mut Unit, id: &str) -
     }
     let ctx = context(request, site, pools_of(site, dialect), id);
     let begun = plan.begin(&mut unit.bundle, &ctx);
-    Some(Ready { plan, said, begun })
+    let pinned = request.pinned;
+    Some(Ready {
+        pinned,
+        plan,
+        said,
+        begun,
+    })
 }
 
 /// Runs the rest of the steps, with whatever answers the wishes.
@@ -302,8 +322,10 @@ fn ask(
     txn: &mut dyn Txn,
     pools: &Pools,
     wish: &Wish,
+    pinned: bool,
 ) -> Result<Answer, mooring_book::Error> {
     match dialect {
+        Dialect::Native if pinned => flavour::ask(txn, pools, &hold::fixed(wish)),
         Dialect::Native => flavour::ask(txn, pools, wish),
         Dialect::Nephio => nephio::ask(txn, pools, wish),
     }
@@ -378,7 +400,7 @@ pub(crate) fn cool_down(pools: &Pools, lease: &Lease) -> Span {
 }
 
 /// Whether the package at `path` has this id.
-fn carries(path: &Path, id: &str) -> bool {
+pub(crate) fn carries(path: &Path, id: &str) -> bool {
     let Ok(bytes) = RealDisk.read(&path.join("Kptfile"), MAX_FILE) else {
         return false;
     };

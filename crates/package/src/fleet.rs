@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use mooring_api::kinds::porch::{AdoptionPolicy, DeletionPolicy};
-use mooring_api::{Code, Finding, Time};
+use mooring_api::{Code, Finding, Span, Time};
 use mooring_blueprint::variant::{self, Variant};
 use mooring_book::Store;
 use mooring_krm::layout;
@@ -54,6 +54,8 @@ pub struct FleetRequest {
     pub check: bool,
     /// A source without any variant means that all packages go; it is an error otherwise.
     pub allow_empty: bool,
+    /// Leave what the book gives reserved for this long; commit it where None.
+    pub draft: Option<Span>,
     /// Ship IPClaim and IPAllocation to the cluster as inert records.
     pub deploy_records: bool,
     /// Now.
@@ -182,6 +184,8 @@ pub fn fleet(
             target: &fleet.out,
             site: &site,
             trees: &trees,
+            carries: &crate::decide::carries,
+            in_memory: false,
         };
         act.run(units, beside, report, progress)?
     };
@@ -222,6 +226,8 @@ fn request(fleet: &FleetRequest) -> Request {
         dialect: fleet.dialect,
         check: fleet.check,
         new_id: false,
+        draft: fleet.draft,
+        pinned: false,
         deploy_records: fleet.deploy_records,
         now: fleet.now,
         entropy: fleet.entropy,

@@ -40,6 +40,8 @@ pub use object::{Commit, Files, Oid, Put};
 pub use push::Update;
 pub use repository::{Credentials, Repository, Secret};
 
+pub(crate) use repository::PLACE;
+
 /// How long one call of `git` may take.
 const TIMEOUT: Duration = Duration::from_mins(2);
 /// How often an act is made again because somebody else pushed first.

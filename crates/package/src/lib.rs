@@ -17,6 +17,7 @@ mod flavour;
 mod fleet;
 mod function;
 pub mod git;
+mod hold;
 mod import;
 pub mod journal;
 mod located;
@@ -29,6 +30,7 @@ mod render;
 mod report;
 pub mod revision;
 mod site;
+mod specialise;
 mod steps;
 mod summary;
 mod survey;
@@ -50,6 +52,8 @@ pub use pool::{PoolReport, PoolRequest, change_pool, change_pool_on};
 pub use read::{rebuild, verify};
 pub use render::render;
 pub use report::{Changed, Dialect, FileChange, InterfaceReport, PackageReport, Report, Request};
+pub use site::Site;
+pub use specialise::{Specialise, Specialised, discard, retire, specialise};
 pub use survey::{ClusterSeen, Fixed, FixedFile, Fixing, From, Source, Survey, Verified, fix};
 pub use variant::{
     Files, Kpt, VariantClone, clone_variant, injection_points, kptfile_of, with_condition,
@@ -92,7 +96,7 @@ pub struct Management {
 
 /// Reads pools and clusters.
 pub fn management(dir: &Path) -> Result<Management, Error> {
-    let site = site::Site::read(dir);
+    let site = Site::read(dir);
     let clusters = site.clusters();
     Ok(Management {
         pools: site.pools,

@@ -81,7 +81,7 @@ pub fn verify(sources: &[PathBuf], mgmt: Option<&Path>) -> Verified {
     Survey::read(&sources, mgmt).verify()
 }
 
-fn cluster(unit: &Unit) -> Option<Cluster> {
+pub(crate) fn cluster(unit: &Unit) -> Option<Cluster> {
     inject::find(&unit.bundle, &mut Vec::new())
 }
 
@@ -153,7 +153,7 @@ pub fn rebuild(
 }
 
 /// What a package's claims say they have, under the identities that a render would use.
-fn said(unit: &Unit, id: &str, cluster: &Cluster, now: Time) -> (Vec<Port>, Said) {
+pub(crate) fn said(unit: &Unit, id: &str, cluster: &Cluster, now: Time) -> (Vec<Port>, Said) {
     let pools = Pools::default();
     let site: [Object; 0] = [];
     let ctx = Context {

@@ -7,7 +7,7 @@ use mooring_api::{Code, Finding, Severity, Span};
 use mooring_book::{Store, Txn};
 
 use crate::ahead::ahead;
-use crate::decide::{Decided, Run, id};
+use crate::decide::{Carries, Decided, Run, id};
 use crate::disk::{Disk, LOCK_WAIT, RealDisk, TreeLock};
 use crate::import::Named;
 use crate::journal::{self, Change, CommitError};
@@ -15,11 +15,11 @@ use crate::report::{PackageReport, Report, Request};
 use crate::site::Site;
 use crate::trees::{Trees, place};
 use crate::unit::Unit;
-use crate::{Error, Progress, moved, summary, vlan};
+use crate::{Error, Progress, hold, moved, summary, vlan};
 
 /// How long a reservation lives when its run is killed between reserving and committing. The next
 /// render of the same package takes its addresses over at once, however long this is.
-const RESERVATION: Span = Span(3600);
+pub(crate) const RESERVATION: Span = Span(3600);
 
 /// Specialises one package, or every package below a directory, in one book transaction.
 pub fn render(
@@ -69,6 +69,8 @@ pub fn render(
         target: &target,
         site: &site,
         trees: &trees,
+        carries: &crate::decide::carries,
+        in_memory: false,
     };
     let (report, _) = act.run(units, Beside::default(), report, progress)?;
     Ok(report)
@@ -90,6 +92,10 @@ pub(crate) struct Act<'a> {
     pub(crate) target: &'a Path,
     pub(crate) site: &'a Site,
     pub(crate) trees: &'a Trees,
+    /// Tells a package that is still where the book knows it.
+    pub(crate) carries: Carries<'a>,
+    /// The files are handed back and written by somebody else.
+    pub(crate) in_memory: bool,
 }
 
 impl Act<'_> {
@@ -107,6 +113,8 @@ impl Act<'_> {
             target,
             site,
             trees,
+            carries,
+            in_memory,
         } = *self;
         let mut txn = store.begin(request.now)?;
         let total = units.len();
@@ -117,6 +125,7 @@ impl Act<'_> {
             id(request, unit, previous, &imported, nth)
         });
         let ids: Vec<String> = named.collect();
+        let pinned = hold::pinned(request, &units, &ids);
         let ran = if crate::parallel::is_shared(total) {
             ahead(request, site, &mut units, &ids, &mut *txn)?
         } else {
@@ -128,6 +137,7 @@ impl Act<'_> {
             site,
             target,
             txn: &mut *txn,
+            carries,
         };
         for (nth, ((unit, id), ran)) in units.iter_mut().zip(ids).zip(ran).enumerate() {
             progress(nth, total);
@@ -138,6 +148,10 @@ impl Act<'_> {
             run.settle(unit, decided, &mut report.findings)?;
         }
         progress(total, total);
+        if !report.has_errors() {
+            let moved = hold::check_pinned(store, &pinned, &units, &decided)?;
+            report.findings.extend(moved);
+        }
         if report.has_errors() {
             return Ok((sorted(report), Vec::new()));
         }
@@ -168,11 +182,25 @@ impl Act<'_> {
             return Ok((sorted(report), Vec::new()));
         }
         let changes = trees.changes(files, target, &mut report);
-        report.book_changed = !txn.is_unchanged();
+        report.book_changed = match request.draft {
+            Some(span) => hold::is_wanted(store, &decided, request.now, span)?,
+            None => !txn.is_unchanged(),
+        };
         let tell = |(unit, d): (Unit, Decided)| package_report(&unit, &d, target);
         let told = units.into_iter().zip(decided);
         if request.check || !report.is_changed() {
             report.packages = crate::parallel::map(told.collect(), tell);
+            return Ok((sorted(report), changes));
+        }
+        if in_memory {
+            report.packages = told.map(tell).collect();
+            if report.book_changed {
+                let txn = txn.reserve(request.draft.unwrap_or(RESERVATION))?;
+                match request.draft {
+                    Some(_) => report.reserved = Some(txn),
+                    None => store.commit(txn, request.now)?,
+                }
+            }
             return Ok((sorted(report), changes));
         }
         // Beside the writing, which mostly waits for the disk.
@@ -225,13 +253,18 @@ fn write(
         }
     };
     let txn = if report.book_changed {
-        Some(draft.reserve(RESERVATION)?)
+        Some(draft.reserve(request.draft.unwrap_or(RESERVATION))?)
     } else {
         drop(draft);
         None
     };
-    match checked.commit(&RealDisk, txn, |txn| store.commit(txn, request.now)) {
-        Ok(_) => Ok(true),
+    // Not in the journal of a draft: whoever finishes that run must not commit it.
+    let committed = txn.filter(|_| request.draft.is_none());
+    match checked.commit(&RealDisk, committed, |txn| store.commit(txn, request.now)) {
+        Ok(_) => {
+            report.reserved = txn.filter(|_| request.draft.is_some());
+            Ok(true)
+        }
         Err(CommitError::Refused(findings)) => {
             if let Some(txn) = txn {
                 store.abort(txn, request.now)?;

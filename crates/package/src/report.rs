@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use mooring_api::{Finding, HostCidr, Time, VlanId};
+use mooring_api::{Finding, HostCidr, Span, Time, VlanId};
+use mooring_ipam::TxnId;
 use serde::Serialize;
 
 /// What to render, and how.
@@ -24,6 +25,10 @@ pub struct Request {
     pub check: bool,
     /// Mint a new package id even where one is there.
     pub new_id: bool,
+    /// Leave what the book gives reserved for this long, for a draft; commit it where None.
+    pub draft: Option<Span>,
+    /// The addresses that the package says it has are those that it gets; else it is refused.
+    pub pinned: bool,
     /// Ship IPClaim and IPAllocation to the cluster as inert records.
     pub deploy_records: bool,
     /// Now.
@@ -54,6 +59,9 @@ pub struct Report {
     pub changes: Vec<FileChange>,
     /// Whether the book changes too (a lease taken or released).
     pub book_changed: bool,
+    /// The transaction that a draft's addresses are reserved under; None where they were so already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<TxnId>,
 }
 
 impl Report {

@@ -1,4 +1,4 @@
-//! The management side: pools and clusters, from `--mgmt`.
+//! The management side: pools and clusters, from `--mgmt` or from an API server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use mooring_api::{Code, Finding};
 use mooring_blueprint::{Object, cluster, networks, pools};
 use mooring_ipam::Pools;
+use mooring_krm::{File, emit};
+use serde_json::Value;
 
 use crate::disk::{LOCK_WAIT, RealDisk, TreeLock, read_tree};
 use crate::documents::Documents;
@@ -14,7 +16,7 @@ use crate::journal;
 
 /// What the management directory says.
 #[derive(Debug, Default)]
-pub(crate) struct Site {
+pub struct Site {
     /// Instances and prefixes.
     pub(crate) pools: Pools,
     /// Every object, for injection.
@@ -33,8 +35,41 @@ impl Site {
         self.nephio.get_or_init(|| networks::read(&self.objects))
     }
 
+    /// The same from objects, as an API server has them. Findings name them `namespace/name`.
+    ///
+    /// What the server keeps for itself (`managedFields`) is left out, and so is an object that cannot be written as YAML.
+    pub fn from_objects<'v>(objects: impl IntoIterator<Item = &'v Value>) -> Self {
+        let mut documents = Documents::default();
+        for object in objects {
+            let text = |at: &str| {
+                object
+                    .pointer(at)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
+            let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+            let shown = match namespace {
+                "" => name.to_owned(),
+                _ => format!("{namespace}/{name}"),
+            };
+            let mut object = object.clone();
+            if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.remove("managedFields");
+            }
+            if let Ok(file) = File::parse(emit(&object).as_bytes()) {
+                documents.add(shown.clone(), shown, file);
+            }
+        }
+        Self::from_documents(documents, Vec::new())
+    }
+
+    /// What is wrong with it. Nothing is rendered with an error among them.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
     /// Reads a management directory.
-    pub(crate) fn read(dir: &Path) -> Self {
+    pub fn read(dir: &Path) -> Self {
         // Half of a change of the pools is neither what was nor what will be. One that is under way ends soon, and
         // has the directory until then.
         if let Ok(Some(_)) = journal::pending(&RealDisk, dir) {
@@ -90,7 +125,7 @@ impl Site {
     }
 
     /// Names of the WorkloadClusters.
-    pub(crate) fn clusters(&self) -> Vec<String> {
+    pub fn clusters(&self) -> Vec<String> {
         let is_cluster = |o: &&Object| o.is("infra.nephio.org", "WorkloadCluster");
         self.objects
             .iter()

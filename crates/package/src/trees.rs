@@ -13,18 +13,29 @@ use crate::Error;
 use crate::decide::dialect;
 use crate::disk::{Disk, MAX_FILE, RealDisk, Tree, read_tree};
 use crate::documents::Documents;
+use crate::git::PLACE;
 use crate::journal::{self, Change};
 use crate::report::{Changed, Dialect, FileChange, Report, Request};
 use crate::unit::Unit;
 
 /// The absolute place of a package: what the book remembers, and what tells a move from a copy.
+///
+/// One in Git is `git:URL#DIRECTORY`, which is as absolute as it can be.
 pub(crate) fn place(root: &Path, dir: &str) -> PathBuf {
     let path = if dir.is_empty() {
         root.to_owned()
     } else {
         root.join(dir)
     };
+    if is_in_git(&path) {
+        return path;
+    }
     std::path::absolute(&path).unwrap_or(path)
+}
+
+/// Whether a place is one in Git.
+pub(crate) fn is_in_git(place: &Path) -> bool {
+    place.to_str().is_some_and(|text| text.starts_with(PLACE))
 }
 
 /// The source, and what was written before.
@@ -87,6 +98,14 @@ impl Trees {
             out,
             elsewhere: BTreeMap::new(),
             ids: BTreeMap::new(),
+        }
+    }
+
+    /// A source that is only in memory; `ids` of packages that say none themselves.
+    pub(crate) fn in_memory(source: Tree, ids: BTreeMap<String, String>) -> Self {
+        Self {
+            ids,
+            ..Self::new(source, None)
         }
     }
 
@@ -298,7 +317,7 @@ fn interrupted(root: &Path) -> Finding {
 }
 
 /// Whether we made it: our own mark, or that of the nephio dialect on a kind that only functions make.
-fn is_made(value: &Value) -> bool {
+pub(crate) fn is_made(value: &Value) -> bool {
     const KINDS: [&str; 4] = [
         "IPClaim",
         "VLANClaim",

@@ -57,6 +57,7 @@ fn run(case: &Case) {
         dialect: None,
         check: false,
         allow_empty: false,
+        draft: None,
         deploy_records: false,
         now: Time(1_800_000_000),
         entropy: [7; 16],

@@ -195,6 +195,8 @@ fn rendered(package: &[Document], mgmt: Option<PathBuf>) -> BTreeMap<String, Val
         dialect: None,
         check: false,
         new_id: false,
+            draft: None,
+            pinned: false,
         published: Vec::new(),
         deploy_records: false,
         now: NOW,

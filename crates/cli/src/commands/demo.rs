@@ -136,6 +136,8 @@ fn render(out: &Path, world: &World) -> anyhow::Result<Shown> {
             dialect: None,
             check: false,
             new_id: false,
+            draft: None,
+            pinned: false,
             published: Vec::new(),
             deploy_records: false,
             now: world.now,

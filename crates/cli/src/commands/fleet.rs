@@ -65,6 +65,7 @@ fn check(args: &FleetArgs, world: &World) -> anyhow::Result<FleetRequest> {
         }),
         check: args.check || args.diff,
         allow_empty: args.allow_empty,
+        draft: None,
         deploy_records: args.deploy_records,
         now: world.now,
         entropy: entropy()?,

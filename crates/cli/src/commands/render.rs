@@ -62,6 +62,8 @@ fn check(args: &RenderArgs, world: &World) -> anyhow::Result<Request> {
         }),
         check: args.check,
         new_id: args.new_id,
+        draft: None,
+        pinned: false,
         deploy_records: args.deploy_records,
         now: world.now,
         entropy: entropy()?,

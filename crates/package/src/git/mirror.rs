@@ -106,14 +106,28 @@ impl Mirror {
     /// A call inside of the mirror.
     pub(super) fn call(&self, act: &'static str) -> Call<'_> {
         let call = Call::new(&self.git, &self.repository, act);
-        if act == "init" { call } else { call.inside(&self.dir) }
+        if act == "init" {
+            call
+        } else {
+            call.inside(&self.dir)
+        }
     }
 
     fn fetch_all(&self) -> Result<(), Error> {
-        let args = ["--quiet", "--prune", "--force", "--no-tags", "--no-write-fetch-head"];
+        let args = [
+            "--quiet",
+            "--prune",
+            "--force",
+            "--no-tags",
+            "--no-write-fetch-head",
+        ];
         self.call("fetch")
             .args(args)
-            .args(["--no-recurse-submodules", "--", self.repository.url.as_str()])
+            .args([
+                "--no-recurse-submodules",
+                "--",
+                self.repository.url.as_str(),
+            ])
             .args(["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"])
             .remote()
             .run()
@@ -125,7 +139,9 @@ impl Mirror {
                               %(*committerdate:unix)%00%(contents:trailers:only,unfold)%00%(*objecttype)%(objecttype)%00";
         let format = format!("--format={FORMAT}");
         let call = self.call("for-each-ref").limit(256 << 20);
-        let answer = call.args([format.as_str(), "refs/heads", "refs/tags"]).run()?;
+        let answer = call
+            .args([format.as_str(), "refs/heads", "refs/tags"])
+            .run()?;
         let answer = String::from_utf8_lossy(&answer);
         let fields: Vec<&str> = answer.split('\0').collect();
         let mut refs = BTreeMap::new();
@@ -185,7 +201,12 @@ impl Mirror {
     /// Removes what a killed fetch left; whether there was anything.
     fn remove_locks(&self) -> bool {
         let mut any = false;
-        for name in ["packed-refs.lock", "HEAD.lock", "config.lock", "shallow.lock"] {
+        for name in [
+            "packed-refs.lock",
+            "HEAD.lock",
+            "config.lock",
+            "shallow.lock",
+        ] {
             any |= fs::remove_file(self.dir.join(name)).is_ok();
         }
         any | remove_below(&self.dir.join("refs")).unwrap_or_default()

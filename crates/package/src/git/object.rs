@@ -144,7 +144,9 @@ impl Mirror {
             return Ok(Vec::new());
         }
         // On stdin, so that no name is taken for an option.
-        let lines = wanted.iter().map(|(commit, path)| format!("{commit}:{path}\n"));
+        let lines = wanted
+            .iter()
+            .map(|(commit, path)| format!("{commit}:{path}\n"));
         let input: String = lines.collect();
         let call = self.call("cat-file").args(["--batch-check=%(objectname)"]);
         let answer = call.input(input.into_bytes()).run()?;
@@ -159,7 +161,10 @@ impl Mirror {
 
     /// The newest commit that both stand on.
     pub fn base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>, Error> {
-        let said = self.call("merge-base").args([one.as_str(), other.as_str()]).ask()?;
+        let said = self
+            .call("merge-base")
+            .args([one.as_str(), other.as_str()])
+            .ask()?;
         Ok(Oid::parse(String::from_utf8_lossy(&said.out).trim()))
     }
 
@@ -220,7 +225,11 @@ impl Mirror {
                         Some(entry) if entry.mode == "100755" => "100755",
                         _ => "100644",
                     };
-                    line(input, &format!("M {mode} inline"), &format!("{path}/{name}"));
+                    line(
+                        input,
+                        &format!("M {mode} inline"),
+                        &format!("{path}/{name}"),
+                    );
                     data(input, bytes);
                 }
                 let stays = |(name, entry): &(&String, &Entry)| {
@@ -250,7 +259,9 @@ impl Mirror {
         let Some(tree) = self.id_at(commit, path)? else {
             return Ok(None);
         };
-        let call = self.call("ls-tree").args(["-r", "-z", "-l", "--full-tree", tree.as_str()]);
+        let call = self
+            .call("ls-tree")
+            .args(["-r", "-z", "-l", "--full-tree", tree.as_str()]);
         let said = call.limit(256 << 20).ask()?;
         if !said.ok {
             // A file, where a directory was asked for.
@@ -266,7 +277,9 @@ impl Mirror {
             let size = size.parse().unwrap_or_default();
             Some((name.to_owned(), Entry { mode, id, size }))
         };
-        Ok(Some(listing.split_terminator('\0').filter_map(entry).collect()))
+        Ok(Some(
+            listing.split_terminator('\0').filter_map(entry).collect(),
+        ))
     }
 
     fn blobs(&self, ids: &BTreeSet<&str>, total: u64) -> Result<BTreeMap<String, Vec<u8>>, Error> {

@@ -72,7 +72,11 @@ impl Mirror {
         if said.ok {
             return Ok(());
         }
-        self.explain(updates, &String::from_utf8_lossy(&said.out), &said.complaint)
+        self.explain(
+            updates,
+            &String::from_utf8_lossy(&said.out),
+            &said.complaint,
+        )
     }
 
     fn explain(&self, updates: &[Update], out: &str, complaint: &str) -> Result<(), Error> {
@@ -96,7 +100,11 @@ impl Mirror {
         }
         if let Some(line) = refused {
             let hint = shortened(complaint);
-            let said = if hint == "it said nothing" { line } else { format!("{line}: {hint}") };
+            let said = if hint == "it said nothing" {
+                line
+            } else {
+                format!("{line}: {hint}")
+            };
             return Err(Error::Refused { url, said });
         }
         // Without a line per ref the server was never asked.

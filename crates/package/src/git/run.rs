@@ -159,10 +159,30 @@ impl<'a> Call<'a> {
             .env("SSH_ASKPASS_REQUIRE", "never")
             .env("GIT_ASKPASS", "true")
             .args(["--no-pager", "--literal-pathspecs", "--no-replace-objects"])
-            .args(["-c", "core.hooksPath=/dev/null", "-c", "gc.autoDetach=false"])
-            .args(["-c", "maintenance.autoDetach=false", "-c", "core.fsmonitor=false"])
-            .args(["-c", "protocol.ext.allow=never", "-c", "advice.pushUpdateRejected=false"])
-            .args(["-c", "core.quotePath=false", "-c", "fetch.fsckObjects=false"])
+            .args([
+                "-c",
+                "core.hooksPath=/dev/null",
+                "-c",
+                "gc.autoDetach=false",
+            ])
+            .args([
+                "-c",
+                "maintenance.autoDetach=false",
+                "-c",
+                "core.fsmonitor=false",
+            ])
+            .args([
+                "-c",
+                "protocol.ext.allow=never",
+                "-c",
+                "advice.pushUpdateRejected=false",
+            ])
+            .args([
+                "-c",
+                "core.quotePath=false",
+                "-c",
+                "fetch.fsckObjects=false",
+            ])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -191,7 +211,10 @@ impl<'a> Call<'a> {
                               \"$MOOR_GIT_USERNAME\" \"$MOOR_GIT_PASSWORD\"; }; f";
                 let host = self.repository.host().unwrap_or_default();
                 command
-                    .args(["-c".to_owned(), format!("credential.{host}.helper={helper}")])
+                    .args([
+                        "-c".to_owned(),
+                        format!("credential.{host}.helper={helper}"),
+                    ])
                     .env("MOOR_GIT_USERNAME", username)
                     .env("MOOR_GIT_PASSWORD", password.reveal());
             }
@@ -267,7 +290,12 @@ fn reader(
 
 /// Variables that would lead git elsewhere, or make it ask somebody.
 fn is_unwanted(name: &str) -> bool {
-    let kept = ["GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_EXEC_PATH", "GIT_PROXY_SSL_CAINFO"];
+    let kept = [
+        "GIT_SSL_CAINFO",
+        "GIT_SSL_CAPATH",
+        "GIT_EXEC_PATH",
+        "GIT_PROXY_SSL_CAINFO",
+    ];
     (name.starts_with("GIT_") && !kept.contains(&name))
         || name.starts_with("MOOR_GIT_")
         || name == "SSH_ASKPASS"
@@ -361,7 +389,12 @@ pub(super) fn shortened(complaint: &str) -> String {
             && !line.starts_with("and the repository exists")
             && !line.starts_with("failed to push some refs")
     };
-    let lines: Vec<String> = complaint.lines().map(words).filter(useful).take(4).collect();
+    let lines: Vec<String> = complaint
+        .lines()
+        .map(words)
+        .filter(useful)
+        .take(4)
+        .collect();
     if lines.is_empty() {
         return "it said nothing".to_owned();
     }

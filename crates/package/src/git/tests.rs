@@ -49,7 +49,9 @@ fn branches_and_directories_have_a_grammar() {
     };
     with("main", "").check().unwrap();
     with("release/5g-1.0", "packages/ran").check().unwrap();
-    for branch in ["", "-f", "a..b", "a b", "a.lock", "HEAD", "a/", "x@{1}", "é", "a~1"] {
+    for branch in [
+        "", "-f", "a..b", "a b", "a.lock", "HEAD", "a/", "x@{1}", "é", "a~1",
+    ] {
         assert!(with(branch, "").check().is_err(), "{branch:?}");
     }
     for directory in ["/", "a/", "../x", "a/../b", ".git", "a//b", "a\\b"] {

@@ -55,7 +55,10 @@ impl Packages {
         let Draft {
             package, workspace, ..
         } = draft;
-        if mirror.branch(&branch(PROPOSED, package, workspace)).is_some() {
+        if mirror
+            .branch(&branch(PROPOSED, package, workspace))
+            .is_some()
+        {
             return Err(wrong(package, workspace, Lifecycle::Proposed));
         }
         let name = branch(DRAFTS, package, workspace);
@@ -71,7 +74,10 @@ impl Packages {
             let commit = mirror.commit(&self.commit(mirror, draft, parents))?;
             let (name, to) = (format!("refs/heads/{name}"), commit.clone());
             let unchanged = false;
-            return Ok((vec![Update::Create { name, to }], Pushed { commit, unchanged }));
+            return Ok((
+                vec![Update::Create { name, to }],
+                Pushed { commit, unchanged },
+            ));
         };
         let here = Which::Ref(tip.commit.to_string());
         let content = read(mirror, package, &here)?.map(|content| content.files);
@@ -96,7 +102,10 @@ impl Packages {
         let commit = mirror.commit(&self.commit(mirror, draft, parents))?;
         let (name, to) = (format!("refs/heads/{name}"), commit.clone());
         let unchanged = false;
-        Ok((vec![Update::Advance { name, to }], Pushed { commit, unchanged }))
+        Ok((
+            vec![Update::Advance { name, to }],
+            Pushed { commit, unchanged },
+        ))
     }
 
     fn commit(&self, mirror: &Mirror, draft: &Draft, parents: Vec<Oid>) -> Commit {
@@ -336,8 +345,11 @@ pub(super) fn check_seen(
 pub(super) fn in_the_way(mirror: &Mirror, name: &str) -> Result<(), Error> {
     let full = format!("refs/heads/{name}");
     let around = |other: &&String| {
-        full.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('/'))
-            || other.strip_prefix(full.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        full.strip_prefix(other.as_str())
+            .is_some_and(|rest| rest.starts_with('/'))
+            || other
+                .strip_prefix(full.as_str())
+                .is_some_and(|rest| rest.starts_with('/'))
     };
     match mirror.refs().keys().find(around) {
         None => Ok(()),

@@ -30,7 +30,9 @@ pub enum Error {
         what: String,
     },
     /// The draft is not what the change was made from.
-    #[error("draft {workspace} of {package} has changed since: it is at {now}, and this was made from {from}")]
+    #[error(
+        "draft {workspace} of {package} has changed since: it is at {now}, and this was made from {from}"
+    )]
     DraftMoved {
         /// Which.
         package: PackageName,

@@ -117,7 +117,9 @@ fn top<'p>(mirror: &Mirror, packages: impl Iterator<Item = &'p PackageName>) -> 
 fn newest_above(mirror: &Mirror, package: &PackageName) -> bool {
     let parts = package.as_str().match_indices('/');
     let above = parts.filter_map(|(at, _)| package.as_str()[..at].parse().ok());
-    above.into_iter().any(|above| newest(mirror, &above).is_some())
+    above
+        .into_iter()
+        .any(|above| newest(mirror, &above).is_some())
 }
 
 /// Every directory that holds a Kptfile.

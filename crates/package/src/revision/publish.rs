@@ -59,7 +59,10 @@ impl Packages {
             };
             let files = files.filter(|files| **files != content);
             check_gates(package, files.unwrap_or(&content))?;
-            let trailers = format!("{WORKSPACE}: {workspace}\nMoor-Draft: {}\n", proposed.commit);
+            let trailers = format!(
+                "{WORKSPACE}: {workspace}\nMoor-Draft: {}\n",
+                proposed.commit
+            );
             let from = Source {
                 commit: &proposed.commit,
                 files,

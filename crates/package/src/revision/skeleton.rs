@@ -97,7 +97,9 @@ fn edit(files: &mut Files, path: &str, change: impl FnOnce(&mut Value)) -> Resul
     let unusable = |why: String| Error::NoPackage {
         what: format!("{path} cannot be edited: {why}"),
     };
-    let bytes = files.get(path).ok_or_else(|| unusable("it is not there".to_owned()))?;
+    let bytes = files
+        .get(path)
+        .ok_or_else(|| unusable("it is not there".to_owned()))?;
     let file = File::parse(bytes).map_err(|e| unusable(e.message))?;
     let mut values: Vec<Value> = file.documents().iter().map(|d| d.value().clone()).collect();
     let Some(first) = values.iter_mut().find(|v| v.is_object()) else {
@@ -105,7 +107,9 @@ fn edit(files: &mut Files, path: &str, change: impl FnOnce(&mut Value)) -> Resul
     };
     change(first);
     let values: Vec<Option<&Value>> = values.iter().map(Some).collect();
-    let text = file.rewrite(&values, &[]).map_err(|e| unusable(e.to_string()))?;
+    let text = file
+        .rewrite(&values, &[])
+        .map_err(|e| unusable(e.to_string()))?;
     files.insert(path.to_owned(), text.into_bytes());
     Ok(())
 }

@@ -81,6 +81,8 @@ impl Place {
             dialect: None,
             check: false,
             new_id: false,
+            draft: None,
+            pinned: false,
             published: Vec::new(),
             deploy_records: false,
             now: Time(1_800_000_000),

@@ -93,6 +93,8 @@ impl Place {
             dialect: None,
             check: false,
             new_id: false,
+            draft: None,
+            pinned: false,
             deploy_records: false,
             now: Time(1_800_000_000),
             entropy,
