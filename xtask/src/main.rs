@@ -8,6 +8,7 @@
 //! | measurements and their table | `bench` |
 //! | generated files | `generate` (CRDs), `findings` (the index) |
 //! | components that tests build once | `setup` |
+//! | a control plane on this machine | `up` |
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -23,6 +24,7 @@ mod generate;
 mod setup;
 mod shell;
 mod suite;
+mod up;
 
 use std::process::ExitCode;
 
@@ -66,6 +68,10 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Starts a control plane on this machine with Mooring's kinds and controllers; it stays until `down`
+    Up(up::Place),
+    /// Stops what `up` started, and removes its directory
+    Down(up::Place),
     /// What .ci/run calls: fastest checks first
     Ci,
 }
@@ -94,6 +100,8 @@ fn run(command: Command) -> Result<()> {
         } => bench::measure_here(&name),
         Command::Bench { name, .. } => bench::run(name.as_deref()),
         Command::Gen { check } => gen_all(check),
+        Command::Up(place) => up::up(&place),
+        Command::Down(place) => up::down(&place),
         Command::Ci => ci::run(),
     }
 }

@@ -1,16 +1,14 @@
 //! Components that tests need beyond Rust: built or unpacked once into `$XDG_CACHE_HOME/mooring/<name>-<version>`.
 //!
-//! `cargo xtask test` fetches what the everyday suite uses (`setup/debian.rs`, `setup/go.rs`); the others are named here with
-//! the suite that will use them. A component gets its recipe together with the first test that needs it.
+//! `cargo xtask test` makes what the everyday suite uses (`setup/debian.rs`, `setup/go.rs`); the others have a recipe and
+//! wait until somebody names them, or none yet: a component gets its recipe together with the first test that needs it.
 
 mod debian;
 mod go;
 
 use std::path::PathBuf;
 
-#[cfg(feature = "bench")]
-use anyhow::Context as _;
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::shell::{output, root};
 
@@ -18,18 +16,21 @@ use crate::shell::{output, root};
 struct Component {
     name: &'static str,
     recipe: Recipe,
+    /// Made for every test run, not only when it is named.
+    everyday: bool,
     used_by: &'static str,
 }
 
 enum Recipe {
     /// Debian's package of that name, unpacked privately; the version is the one that apt offers.
     Debian,
-    /// Built by Go from a module of ours.
-    Go(go::Module),
+    /// Built by Go in a module of ours.
+    Go(go::Program),
     /// None yet: the version that was seen to work with the others.
     Later(&'static str),
 }
 
+// In the order in which they are made: what most tests wait for first.
 const COMPONENTS: &[Component] = &[
     debian(
         "containernetworking-plugins",
@@ -37,18 +38,24 @@ const COMPONENTS: &[Component] = &[
     ),
     debian("iputils-arping", "who answers for an address"),
     debian("iputils-ping", "whether one subnet reaches the other"),
-    later("etcd", "3.6.16", "controllers on a real API server"),
-    later(
+    everyday("etcd", go::ETCD, "controllers on a real API server"),
+    everyday(
         "kube-apiserver",
-        "1.36.3",
+        go::KUBE_APISERVER,
         "controllers on a real API server",
     ),
+    everyday("kubectl", go::KUBECTL, "controllers on a real API server"),
+    everyday(
+        "kube-controller-manager",
+        go::KUBE_CONTROLLER_MANAGER,
+        "garbage collection, `cargo xtask up`",
+    ),
+    everyday("kpt", go::KPT, "functions called by kpt itself"),
+    everyday("helm", go::HELM, "the chart"),
+    everyday("whereabouts", go::WHEREABOUTS, "books beside its pools"),
+    on_demand("kube-scheduler", go::KUBE_SCHEDULER, "the node: DRA"),
+    on_demand("kubelet", go::KUBELET, "the node: CNI, DRA and NRI"),
     later("containerd", "2.3.7", "the node: CNI, DRA and NRI"),
-    Component {
-        name: "kpt",
-        recipe: Recipe::Go(go::KPT),
-        used_by: "functions called by kpt itself",
-    },
     later(
         "cni-plugins",
         "1.9.1",
@@ -59,32 +66,48 @@ const COMPONENTS: &[Component] = &[
         "4.2.3",
         "benchmarks and conformance of the meta plugin",
     ),
-    later(
-        "whereabouts",
-        "0.8.0",
-        "benchmarks of cluster-wide allocation",
-    ),
 ];
 
+/// Rooms whose tests use components.
+const ROOMS: &[&str] = &["book", "cli", "controller", "package", "testkit"];
+
 const fn debian(name: &'static str, used_by: &'static str) -> Component {
-    let recipe = Recipe::Debian;
     Component {
         name,
-        recipe,
+        recipe: Recipe::Debian,
+        everyday: true,
+        used_by,
+    }
+}
+
+const fn everyday(name: &'static str, program: go::Program, used_by: &'static str) -> Component {
+    Component {
+        name,
+        recipe: Recipe::Go(program),
+        everyday: true,
+        used_by,
+    }
+}
+
+const fn on_demand(name: &'static str, program: go::Program, used_by: &'static str) -> Component {
+    Component {
+        name,
+        recipe: Recipe::Go(program),
+        everyday: false,
         used_by,
     }
 }
 
 const fn later(name: &'static str, version: &'static str, used_by: &'static str) -> Component {
-    let recipe = Recipe::Later(version);
     Component {
         name,
-        recipe,
+        recipe: Recipe::Later(version),
+        everyday: false,
         used_by,
     }
 }
 
-/// Installs one component, or everything that has a recipe; then lists what there is.
+/// Installs one component, or all that every test run uses; then lists what there is.
 pub(crate) fn run(name: Option<&str>) -> Result<()> {
     if let Some(name) = name {
         let Some(found) = COMPONENTS.iter().find(|c| c.name == name) else {
@@ -106,22 +129,29 @@ pub(crate) fn run(name: Option<&str>) -> Result<()> {
         )?;
         println!("  here    {version}");
     }
+    let mut absent = Vec::new();
     for component in COMPONENTS {
         let Component { name, used_by, .. } = component;
         match component.recipe {
-            Recipe::Debian | Recipe::Go(_) => {
-                component.install()?;
-                println!("  here    {name}: {used_by}");
-            }
             Recipe::Later(version) => println!("  later   {name} {version}: {used_by}"),
+            _ if !component.everyday => {
+                println!("  asked   {name}: {used_by}; `cargo xtask setup {name}`");
+            }
+            _ => match component.install() {
+                Ok(_) => println!("  here    {name}: {used_by}"),
+                Err(error) => {
+                    println!("  absent  {name}: {error:#}");
+                    absent.push(*name);
+                }
+            },
         }
     }
     println!("Cache: {}", cache().display());
+    ensure!(absent.is_empty(), "not to be had: {}", absent.join(", "));
     Ok(())
 }
 
-/// The directory of a component, made where it is absent: for a bench that compares with it.
-#[cfg(feature = "bench")]
+/// The directory of a component, made where it is absent: for a bench that compares with it, and for `up`.
 pub(crate) fn place(name: &str) -> Result<PathBuf> {
     let found = COMPONENTS.iter().find(|c| c.name == name);
     found
@@ -129,12 +159,14 @@ pub(crate) fn place(name: &str) -> Result<PathBuf> {
         .install()
 }
 
-/// What the tests need. A component that cannot be had is said here and skipped there, where the reason counts.
-pub(crate) fn for_tests() {
-    for component in COMPONENTS {
-        if !matches!(component.recipe, Recipe::Later(_))
-            && let Err(error) = component.install()
-        {
+/// What the tests of a room need, or of all. A component that cannot be had is said here and skipped there, where the
+/// reason counts.
+pub(crate) fn for_tests(room: Option<&str>) {
+    if room.is_some_and(|room| !ROOMS.contains(&room)) {
+        return;
+    }
+    for component in COMPONENTS.iter().filter(|component| component.everyday) {
+        if let Err(error) = component.install() {
             eprintln!("setup: {}: {error:#}", component.name);
         }
     }
@@ -144,7 +176,7 @@ impl Component {
     fn install(&self) -> Result<PathBuf> {
         match self.recipe {
             Recipe::Debian => debian::install(self.name, &cache()),
-            Recipe::Go(module) => go::install(self.name, &module, &cache()),
+            Recipe::Go(program) => go::install(self.name, &program, &cache()),
             Recipe::Later(version) => {
                 let place = cache().join(format!("{}-{version}", self.name));
                 if place.is_dir() {

@@ -24,9 +24,7 @@ pub(crate) fn run(room: Option<&str>, soak: bool) -> Result<Summary> {
     let allowed = fs::read_to_string(root().join("ci/allowed-skips"))
         .context("cannot read ci/allowed-skips")?;
     let mut summary = Summary::new(count::reasons(&allowed));
-    if room.is_none_or(|room| room == "cli") {
-        setup::for_tests();
-    }
+    setup::for_tests(room);
     run_tests(room, &[], &mut summary)?;
     if soak {
         let long = summary.long_runs();

@@ -4,8 +4,9 @@
 //! ```text
 //!  to change                                   open
 //!  what a component is started with            control_plane/flags.rs
-//!  waiting, and "is this server ours"          control_plane/start.rs, port.rs, https.rs
+//!  waiting, and "is this server ours"          control_plane/start.rs, https.rs; port.rs
 //!  processes that end with the test            control_plane/process.rs
+//!  processes that stay, for `cargo xtask up`   control_plane/detached.rs
 //! ```
 //!
 //! Tests of one binary share one ([`ControlPlane::shared`]) and use namespaces or names of their own; a test that stops
@@ -13,9 +14,9 @@
 //! Pod ever runs, and without the controller manager nothing is collected and a deleted namespace stays.
 
 mod certs;
+mod detached;
 mod flags;
 mod https;
-mod port;
 mod process;
 mod start;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use rustix::process::Signal;
 
 use crate::{Said, skip};
+pub use detached::Detached;
 use process::{Life, Process};
 use start::{Plan, Programs};
 
@@ -101,7 +103,7 @@ impl ControlPlane {
     }
 
     /// One with the controller manager in a directory that stays, whose processes outlive us: for `cargo xtask up`.
-    /// Nothing of it is stopped on drop; [`ControlPlane::processes`] says whom to stop.
+    /// Nothing of it is stopped on drop; [`Detached::of`] its directory says whom to stop.
     pub fn start_detached(dir: &Path) -> Result<Self, Failure> {
         let absent =
             |name| Failure::new(format!("{name} is not there: `cargo xtask setup {name}`"));
@@ -117,14 +119,17 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// The components that run, with their process ids.
-    pub fn processes(&self) -> Vec<(&'static str, u32)> {
-        let running = lock(&self.running);
-        let all = [&running.etcd, &running.api, &running.manager];
-        all.into_iter()
-            .flatten()
-            .map(|process| (process.name, process.pid))
-            .collect()
+    /// Starts another program beside one that was detached; it stays as they do.
+    pub fn run_detached(
+        &self,
+        name: &'static str,
+        program: &Path,
+        args: &[String],
+    ) -> Result<Detached, Failure> {
+        Process::start(name, program, args, &self.plan.dir, Life::Own)?;
+        let started = Detached::of(&self.plan.dir);
+        let found = started.into_iter().find(|process| process.name == name);
+        found.ok_or_else(|| Failure::new(format!("{name} is not noted")))
     }
 
     #[track_caller]

@@ -1,5 +1,6 @@
 //! Tests only: folder cases, trees that are compared or hashed, oracles, counted skips, programs that were set up;
-//! behind features, a sandbox of network namespaces (`netns`) and a real Kubernetes control plane (`control-plane`).
+//! behind features, a sandbox of network namespaces (`netns`), a real Kubernetes control plane (`control-plane`), and
+//! Git over HTTP with credentials (`git-server`).
 //!
 //! Test code of every room calls this as a dev-dependency; nothing that ships may. Functions here panic
 //! with a message for the person who reads the test output, since a test has nobody to return an error to.
@@ -14,8 +15,12 @@ mod case;
 #[cfg(feature = "control-plane")]
 mod control_plane;
 mod diff;
+#[cfg(feature = "git-server")]
+mod git_server;
 #[cfg(feature = "netns")]
 mod netns;
+#[cfg(any(feature = "control-plane", feature = "git-server"))]
+mod port;
 #[cfg(any(feature = "netns", feature = "control-plane"))]
 mod said;
 mod skip;
@@ -26,8 +31,10 @@ use std::path::{Path, PathBuf};
 
 pub use case::{Case, cases, each_case};
 #[cfg(feature = "control-plane")]
-pub use control_plane::{ControlPlane, Failure, Options};
+pub use control_plane::{ControlPlane, Detached, Failure, Options};
 pub use diff::unified;
+#[cfg(feature = "git-server")]
+pub use git_server::GitServer;
 #[cfg(feature = "netns")]
 pub use netns::{Netns, Sandbox};
 #[cfg(any(feature = "netns", feature = "control-plane"))]

@@ -4,6 +4,7 @@
 //! away its own clients knock, and a client whose side gets the server's port connects to itself and keeps the port. So
 //! servers that stop and come back have ports below that range.
 
+#[cfg(feature = "control-plane")]
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +14,7 @@ const FIRST: u32 = 20_000;
 const COUNT: u32 = 12_000;
 
 /// A port that nobody listens on at this moment; somebody may take it before it is used, and then another is asked for.
-pub(super) fn free() -> Option<u16> {
+pub(crate) fn free() -> Option<u16> {
     // Processes start at different places, so that two of them seldom want the same.
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(97);
@@ -26,8 +27,9 @@ pub(super) fn free() -> Option<u16> {
 }
 
 /// Who answers on a port of 127.0.0.1.
+#[cfg(feature = "control-plane")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listener {
+pub(crate) enum Listener {
     /// Nobody.
     None,
     /// The process that was asked about, and nobody else.
@@ -37,7 +39,8 @@ pub(super) enum Listener {
 }
 
 /// Whether the sockets that listen on the port are those of that process.
-pub(super) fn listener(port: u16, pid: u32) -> Listener {
+#[cfg(feature = "control-plane")]
+pub(crate) fn listener(port: u16, pid: u32) -> Listener {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let sockets: Vec<String> = tables
         .iter()
@@ -65,6 +68,7 @@ pub(super) fn listener(port: u16, pid: u32) -> Listener {
 }
 
 /// The listening sockets of a table of the kernel's that take what is sent to the port of 127.0.0.1.
+#[cfg(feature = "control-plane")]
 fn inodes(table: &str, port: u16) -> Vec<String> {
     const LISTEN: &str = "0A";
     let line = |line: &str| {
@@ -81,7 +85,7 @@ fn inodes(table: &str, port: u16) -> Vec<String> {
     table.lines().skip(1).filter_map(line).collect()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "control-plane"))]
 mod tests {
     use super::*;
 

@@ -17,7 +17,7 @@ pub(super) struct Ports {
 }
 
 /// `durable`: every commit reaches the disk, as in a cluster.
-pub(super) fn etcd(dir: &Path, ports: &Ports, durable: bool) -> Vec<String> {
+pub(super) fn etcd(dir: &Path, ports: Ports, durable: bool) -> Vec<String> {
     let client = format!("https://127.0.0.1:{}", ports.etcd);
     let peer = format!("https://127.0.0.1:{}", ports.etcd_peer);
     let file = |name: &str| dir.join(name).display().to_string();
@@ -44,7 +44,7 @@ pub(super) fn etcd(dir: &Path, ports: &Ports, durable: bool) -> Vec<String> {
     flags
 }
 
-pub(super) fn api_server(dir: &Path, ports: &Ports) -> Vec<String> {
+pub(super) fn api_server(dir: &Path, ports: Ports) -> Vec<String> {
     let file = |name: &str| dir.join(name).display().to_string();
     vec![
         format!("--etcd-servers=https://127.0.0.1:{}", ports.etcd),
@@ -107,9 +107,14 @@ pub(super) fn kubeconfig(server: &str, authority: &Path, user: &str, by: &Creden
     let credential = match by {
         Credential::Token(token) => format!("{{token: {token:?}}}"),
         Credential::Certificate { certificate, key } => {
-            format!("{{client-certificate: {certificate:?}, client-key: {key:?}}}")
+            format!(
+                "{{client-certificate: {:?}, client-key: {:?}}}",
+                certificate.display().to_string(),
+                key.display().to_string()
+            )
         }
     };
+    let authority = authority.display().to_string();
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: mooring\n\
          clusters:\n- name: mooring\n  cluster: {{server: {server:?}, certificate-authority: {authority:?}}}\n\

@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::Failure;
+use super::{Failure, detached};
 
 /// `$1` the directory, `$2` the log, then the program.
 const KEEPER: &str = r#"
@@ -46,7 +46,7 @@ exec "$@" </dev/null >>"$log" 2>&1
 pub(super) enum Life {
     /// Our own end, however it comes.
     Ours,
-    /// Whoever reads its pid from where we wrote it.
+    /// Whoever reads its pid (`detached.rs`).
     Own,
 }
 
@@ -101,23 +101,23 @@ impl Process {
                 pid.ok_or_else(|| Failure::new(format!("cannot start {name}: no pid")))?
             }
         };
-        Ok(Self {
+        let process = Self {
             name,
             pid,
             log,
             life,
             shell,
-        })
+        };
+        if life == Life::Own {
+            let noted = detached::record(dir, name, pid);
+            return process.or_stop(noted);
+        }
+        Ok(process)
     }
 
     /// False as soon as it has ended, also while nobody has asked for its exit code.
     pub(super) fn is_running(&self) -> bool {
-        // The name in brackets may itself hold a bracket: the state follows the last one.
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
-        let state = stat
-            .rsplit_once(") ")
-            .and_then(|(_, rest)| rest.chars().next());
-        state.is_some_and(|state| !"ZX".contains(state))
+        detached::is_running(self.pid)
     }
 
     /// Ends it by SIGKILL and waits for that; its files stay.
@@ -145,11 +145,8 @@ impl Process {
     }
 
     /// Sends it a signal. One that has ended takes none.
-    pub(super) fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-        if let Some(pid) = pid {
-            let _ = kill_process(pid, signal);
-        }
+    pub(super) fn signal(&self, how: Signal) {
+        signal(self.pid, how);
     }
 
     /// The end of its log, for a message.
@@ -158,6 +155,14 @@ impl Process {
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(25)..].join("\n")
+    }
+}
+
+/// Sends a signal to a process; one that has ended takes none.
+pub(super) fn signal(pid: u32, how: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid {
+        let _ = kill_process(pid, how);
     }
 }
 

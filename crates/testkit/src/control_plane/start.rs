@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use super::certs::{Authority, secret, service_accounts, write};
 use super::flags::{self, Credential, Ports};
 use super::https::Trust;
-use super::port::{Listener, free, listener};
 use super::process::{Life, Process};
 use super::{Failure, Options};
+use crate::port::{Listener, free, listener};
 
 /// How long a component may take until it answers.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_mins(1);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -116,14 +116,14 @@ impl Plan {
     }
 
     pub(super) fn start_etcd(&self) -> Result<Process, Failure> {
-        let args = flags::etcd(&self.dir, &self.ports, self.options.durable);
+        let args = flags::etcd(&self.dir, self.ports, self.options.durable);
         let etcd = self.run("etcd", &self.programs.etcd, &args)?;
         let there = wait(&etcd, || held_by(&etcd, self.ports.etcd));
         etcd.or_stop(there)
     }
 
     pub(super) fn start_api_server(&self) -> Result<Process, Failure> {
-        let mut args = flags::api_server(&self.dir, &self.ports);
+        let mut args = flags::api_server(&self.dir, self.ports);
         args.extend(self.options.api_server_flags.iter().cloned());
         let api = self.run("kube-apiserver", &self.programs.api_server, &args)?;
         let there = self.wait_until_ready(&api);

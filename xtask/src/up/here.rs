@@ -1,0 +1,135 @@
+//! The work of `up` and `down`, in the process that has the testkit.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use mooring_testkit::{ControlPlane, Detached};
+
+use crate::shell::root;
+
+/// Of the controller: leases and certificates are there.
+const NAMESPACE: &str = "mooring-system";
+/// How long the controller may take until it is ready.
+const BOUND: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
+
+pub(super) fn up(dir: &Path) -> Result<()> {
+    let before = Detached::of(dir);
+    if !before.is_empty() && before.iter().all(Detached::is_running) {
+        println!("It is up already.");
+        tell(dir);
+        return Ok(());
+    }
+    if before.iter().any(Detached::is_running) {
+        let ended = before.iter().filter(|process| !process.is_running());
+        let names: Vec<&str> = ended.map(|process| process.name.as_str()).collect();
+        bail!(
+            "{} has ended, the others run; logs are in {}; `cargo xtask down` clears it away",
+            names.join(", "),
+            dir.display()
+        );
+    }
+    if !before.is_empty() {
+        // After a restart of the machine, for example.
+        println!("An earlier one has ended; its data goes.");
+        remove(dir)?;
+    }
+    let started = start(dir);
+    if started.is_err() {
+        for process in Detached::of(dir) {
+            // The first error is the one to tell; logs stay for it.
+            let _ = process.stop();
+        }
+    }
+    started?;
+    tell(dir);
+    Ok(())
+}
+
+fn start(dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    println!("Starting etcd, kube-apiserver and kube-controller-manager …");
+    let plane = ControlPlane::start_detached(dir)?;
+    println!("Applying deploy/crds …");
+    plane.install_crds(&root().join("deploy/crds"));
+    plane.kubectl(&["create", "namespace", NAMESPACE]).ok();
+    println!("Starting moor-controller …");
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let args = [
+        "--roles=ipam,packages".to_owned(),
+        format!("--kubeconfig={}", plane.kubeconfig().display()),
+        format!("--namespace={NAMESPACE}"),
+        format!("--listen={port}"),
+    ];
+    let program = root().join("target/debug/moor-controller");
+    let controller = plane.run_detached("moor-controller", &program, &args)?;
+    wait_until_ready(&controller, port)
+        .with_context(|| format!("see {}", dir.join("moor-controller.log").display()))
+}
+
+fn wait_until_ready(controller: &Detached, address: SocketAddr) -> Result<()> {
+    let end = Instant::now() + BOUND;
+    loop {
+        ensure!(
+            controller.is_running(),
+            "moor-controller has ended by itself"
+        );
+        let seen = match ready(address) {
+            Ok(answer) if answer.contains(" 200 ") => return Ok(()),
+            Ok(answer) => answer,
+            Err(error) => error.to_string(),
+        };
+        ensure!(
+            Instant::now() < end,
+            "moor-controller is not ready after {} s: {seen}",
+            BOUND.as_secs()
+        );
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The first line of what `/readyz` answers.
+fn ready(address: SocketAddr) -> std::io::Result<String> {
+    use std::io::{Read as _, Write as _};
+    let mut socket = std::net::TcpStream::connect_timeout(&address, BOUND)?;
+    socket.set_read_timeout(Some(BOUND))?;
+    socket.write_all(b"GET /readyz HTTP/1.0\r\n\r\n")?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+fn tell(dir: &Path) {
+    let kubeconfig = dir.join("admin.kubeconfig");
+    println!();
+    for Detached { name, pid, .. } in Detached::of(dir) {
+        println!("  {name}  pid {pid}");
+    }
+    println!("  logs and data in {}", dir.display());
+    println!("\nNext:");
+    println!("  export KUBECONFIG={}", kubeconfig.display());
+    println!("  kubectl api-resources --api-group=ipam.resource.nephio.org");
+    println!("  kubectl get ipprefixes,ipclaims -A");
+    println!("  cargo xtask down");
+}
+
+pub(super) fn down(dir: &Path) -> Result<()> {
+    let all = Detached::of(dir);
+    if all.is_empty() {
+        println!("Nothing is up in {}.", dir.display());
+        return Ok(());
+    }
+    // Clients before servers: by name that is moor-controller before kube-*, before etcd.
+    for process in all.iter().rev() {
+        process.stop()?;
+        println!("  stopped {}", process.name);
+    }
+    remove(dir)
+}
+
+fn remove(dir: &Path) -> Result<()> {
+    fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))
+}
