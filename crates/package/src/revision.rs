@@ -21,6 +21,7 @@ mod act;
 pub mod addressed;
 mod error;
 mod list;
+mod look;
 mod name;
 mod publish;
 mod skeleton;
@@ -32,6 +33,7 @@ use serde::Serialize;
 
 pub use act::{Base, Draft, Pushed};
 pub use error::Error;
+pub use look::{Newest, Open, Seen};
 pub use name::{PackageName, Workspace};
 pub use publish::Published;
 pub use skeleton::{Upstream, cloned, skeleton};

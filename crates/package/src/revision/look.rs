@@ -54,7 +54,9 @@ impl Packages {
     /// Everything there is of one package, from one fetch.
     pub fn look(&self, package: &PackageName) -> Result<Seen, Error> {
         let mirror = self.open()?;
-        let main = mirror.branch(&self.repository.branch).map(|m| m.commit.clone());
+        let main = mirror
+            .branch(&self.repository.branch)
+            .map(|m| m.commit.clone());
         let mut open = Vec::new();
         for (name, at) in mirror.refs() {
             let Some((lifecycle, of, workspace)) = parts(name) else {
@@ -74,7 +76,9 @@ impl Packages {
                 commit: at.commit.clone(),
                 at: at.at,
                 outdated: !is_same(&mirror, package, base.as_ref(), main.as_ref())?,
-                files: read(&mirror, package, &here)?.map(|c| c.files).unwrap_or_default(),
+                files: read(&mirror, package, &here)?
+                    .map(|c| c.files)
+                    .unwrap_or_default(),
             });
         }
         let newest = newest(&mirror, package).map(|(version, at)| Newest {
