@@ -97,6 +97,19 @@ pub fn share_around(block: Cidr) -> Cidr {
 
 /// The block that must be taken first so that `claim` can be served; None where it can be, or where no Network has one.
 pub fn subnet(pools: &Pools, claim: &Claim) -> Option<Claim> {
+    (!is_served(pools, claim)).then(|| share_for(pools, claim))?
+}
+
+/// Whether a prefix that somebody wrote by hand is for this claim, full or not.
+pub fn is_served(pools: &Pools, claim: &Claim) -> bool {
+    let nothing = Table::new(claim.instance.clone());
+    let served = candidates(pools, &nothing, claim, Time(0));
+    !matches!(served, Err(Refusal::NoMatchingPrefix { .. }))
+}
+
+/// The cluster's first share of the Network that `claim` would be served from, served by hand or not. Further ones have the
+/// same holder with another ordinal.
+pub fn share_for(pools: &Pools, claim: &Claim) -> Option<Claim> {
     let from_a_share = match claim.want {
         Want::Address => true,
         Want::Block { .. } => claim.kind == Kind::Pool,
@@ -107,10 +120,6 @@ pub fn subnet(pools: &Pools, claim: &Claim) -> Option<Claim> {
     }
     let cluster = claim.selector.match_labels.get(label::CLUSTER_NAME)?;
     let nothing = Table::new(claim.instance.clone());
-    let served = candidates(pools, &nothing, claim, Time(0));
-    let Err(Refusal::NoMatchingPrefix { .. }) = served else {
-        return None;
-    };
     let family = claim.holder.family;
     let len = share(claim.kind, family);
     let mut selector = claim.selector.clone();
@@ -170,33 +179,64 @@ fn said(claim: &Claim, len: u8) -> Option<Thing> {
     before.map(|addr| Thing::Block(Cidr::containing(addr, len)))
 }
 
-/// The pools that `claim` is served from, now that its cluster holds `lease`.
-pub fn opened(pools: &Pools, claim: &Claim, lease: &Lease) -> Pools {
+/// Whether a further share would help a claim that found the ones before full. What is longer than a share, and an
+/// address by its number, never comes out of it.
+pub fn fits_a_share(claim: &Claim) -> bool {
+    let len = share(claim.kind, claim.holder.family);
+    match claim.want {
+        Want::Address => !matches!(claim.order, Order::Index(_)),
+        Want::Block { len: wanted } => wanted >= len,
+        Want::Range { .. } | Want::Vlan { .. } => false,
+    }
+}
+
+/// Exactly the share around something that the claim's holder has.
+pub fn around(block: &Claim, held: &Thing) -> Option<Claim> {
+    let Want::Block { len } = block.want else {
+        return None;
+    };
+    let share = Cidr::containing(held.range()?.first(), len);
+    Some(Claim {
+        fixed: Some(share.into()),
+        ..block.clone()
+    })
+}
+
+/// The pools that `claim` is served from, now that its cluster has these shares: what is written by hand first.
+pub fn opened(pools: &Pools, claim: &Claim, shares: &[Lease]) -> Pools {
     let mut opened = Pools::default();
     let instance = pools.instances.get(&claim.instance);
     opened
         .instances
         .extend(instance.map(|i| (i.key.clone(), i.clone())));
-    let Thing::Block(cidr) = lease.thing else {
-        return opened;
-    };
-    let around = |p: &&Prefix| p.instance == claim.instance && Some(p.cidr) == lease.subnet;
-    let Some(source) = pools.prefixes.iter().find(around) else {
-        return opened;
-    };
-    let mut labels: BTreeMap<String, String> = source.labels.clone();
-    labels.insert(label::CLUSTER_NAME.into(), lease.holder.cluster.clone());
-    let mut prefix = Prefix {
-        cidr,
-        kind: claim.kind,
-        labels,
-        ..source.clone()
-    };
-    prefix.fill_gateway();
-    if prefix.gateway.is_some() {
-        prefix.labels.insert(label::GATEWAY.into(), "true".into());
+    let here = |p: &&Prefix| p.instance == claim.instance;
+    let by_hand = |p: &&Prefix| here(p) && p.kind != Kind::Aggregate;
+    opened
+        .prefixes
+        .extend(pools.prefixes.iter().filter(by_hand).cloned());
+    for lease in shares {
+        let Thing::Block(cidr) = lease.thing else {
+            continue;
+        };
+        let around = |p: &&Prefix| here(p) && Some(p.cidr) == lease.subnet;
+        let source = pools.prefixes.iter().find(around);
+        let Some(source) = source.filter(|_| opened.prefixes.iter().all(|p| p.cidr != cidr)) else {
+            continue;
+        };
+        let mut labels: BTreeMap<String, String> = source.labels.clone();
+        labels.insert(label::CLUSTER_NAME.into(), lease.holder.cluster.clone());
+        let mut prefix = Prefix {
+            cidr,
+            kind: claim.kind,
+            labels,
+            ..source.clone()
+        };
+        prefix.fill_gateway();
+        if prefix.gateway.is_some() {
+            prefix.labels.insert(label::GATEWAY.into(), "true".into());
+        }
+        opened.prefixes.push(prefix);
     }
-    opened.prefixes.push(prefix);
     opened
 }
 

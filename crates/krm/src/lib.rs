@@ -33,6 +33,9 @@ pub use file::{Document, File, MAX_BYTES, MAX_EXPANDED};
 #[doc(hidden)]
 pub use fuzz::{fuzz_resource_list, fuzz_yaml};
 pub use layout::{KPTFILE, KRMIGNORE, Layout, Package, is_krm, layout};
-pub use list::{INDEX_ANNOTATION, ListError, PATH_ANNOTATION, ResourceList, origin, result};
+pub use list::{
+    INDEX_ANNOTATION, ListError, ORCHESTRATOR_ANNOTATIONS, PATH_ANNOTATION, ResourceList, origin,
+    place, result,
+};
 pub use path::{BadPath, FieldPath, Step};
 pub use source::{ParseError, ParseErrorKind, Position};

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::edit::EditError;
 use crate::file::File;
+use crate::kptfile;
 use crate::path::FieldPath;
 use crate::source::{ParseError, Position};
 
@@ -16,6 +17,20 @@ use crate::source::{ParseError, Position};
 pub const PATH_ANNOTATION: &str = "internal.config.kubernetes.io/path";
 /// Orchestrators say here which document of its file an item is.
 pub const INDEX_ANNOTATION: &str = "internal.config.kubernetes.io/index";
+/// What orchestrators put on items for the time of a run.
+pub const ORCHESTRATOR_ANNOTATIONS: [&str; 9] = [
+    PATH_ANNOTATION,
+    INDEX_ANNOTATION,
+    OLD_PATH_ANNOTATION,
+    "internal.config.kubernetes.io/id",
+    "internal.config.kubernetes.io/seqindent",
+    "internal.config.kubernetes.io/annotations-migration-resource-id",
+    "internal.config.k8s.io/kpt-resource-id",
+    "config.kubernetes.io/index",
+    "config.k8s.io/id",
+];
+/// What the path was called before; orchestrators keep both, and want them to agree.
+const OLD_PATH_ANNOTATION: &str = "config.kubernetes.io/path";
 
 /// A ResourceList as it came in.
 #[derive(Debug)]
@@ -182,6 +197,16 @@ pub fn origin(item: &Value) -> Option<(&str, usize)> {
         path,
         index.and_then(|index| index.parse().ok()).unwrap_or(0),
     ))
+}
+
+/// Says that `item` belongs into this file, under the names that `beside`, an item of the same list, uses for its own.
+/// Nothing is said where that one names no file: then nobody would take the annotation away again.
+pub fn place(item: &mut Value, path: &str, beside: &Value) {
+    for key in [OLD_PATH_ANNOTATION, PATH_ANNOTATION] {
+        if kptfile::annotation(beside, key).is_some() {
+            kptfile::set_annotation(item, key, path);
+        }
+    }
 }
 
 #[cfg(test)]

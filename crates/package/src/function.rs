@@ -8,18 +8,20 @@ mod helper;
 mod nephio;
 mod order;
 
+use std::collections::BTreeSet;
+
 use mooring_api::{Code, Finding, ObjectRef, Span, Time, annotation};
 use mooring_blueprint::claim::{Given, Wish, stamp_local};
 use mooring_blueprint::{Bundle, Context, Object, nephio as dialect, pools};
 use mooring_book::Store;
-use mooring_krm::{FieldPath, ListError, ResourceList, kptfile, origin, result};
+use mooring_krm::{FieldPath, ListError, ResourceList, kptfile, origin, place, result};
 use serde_json::Value;
 
 use crate::Error;
 use crate::documents::check_kind;
 use crate::report::Dialect;
 use crate::steps::{self, Step};
-use crate::unit::{marks, write_marks};
+use crate::unit::{file_name, marks, write_marks};
 
 /// A reservation of a function is committed at once.
 const RESERVATION: Span = Span(60);
@@ -279,23 +281,36 @@ fn run(
     Ok(Some(collect(list, place, &bundle)))
 }
 
-/// Items in their old places, without those that were swept, then the new ones.
+/// Items in their old places, without those that were swept, then the new ones, which belong beside the Kptfile.
 fn collect(list: &ResourceList, kptfile: usize, bundle: &Bundle) -> Vec<Value> {
     let mut items = Vec::new();
+    let mut taken = BTreeSet::new();
     for (i, item) in list.items().iter().enumerate() {
         if i == kptfile {
             items.push(write_marks(item, &bundle.marks, None));
         } else if let Some(object) = bundle.objects.iter().find(|o| o.source == Some(i)) {
             items.push(object.value.clone());
+        } else {
+            continue;
         }
+        taken.extend(origin(item).map(|(path, _)| path.to_owned()));
     }
-    items.extend(
-        bundle
-            .objects
-            .iter()
-            .filter(|o| o.source.is_none())
-            .map(|o| o.value.clone()),
-    );
+    let package = &list.items()[kptfile];
+    let (home, _) = origin(package).unwrap_or_default();
+    for object in bundle.objects.iter().filter(|o| o.source.is_none()) {
+        let mut item = object.value.clone();
+        let name = file_name(object);
+        let path = match home.rsplit_once('/') {
+            Some((dir, _)) => format!("{dir}/{name}"),
+            None => name,
+        };
+        // In a file of somebody else it would be a second document, or take the place of the first: the orchestrator
+        // finds another name.
+        if taken.insert(path.clone()) {
+            place(&mut item, &path, package);
+        }
+        items.push(item);
+    }
     items
 }
 

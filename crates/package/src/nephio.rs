@@ -11,23 +11,25 @@
 //! rest goes on; only what makes the package as a whole unreadable is an error.
 
 pub(crate) mod links;
+mod only;
 pub(crate) mod summary;
 
 use std::collections::BTreeSet;
 
 use mooring_api::kinds::nephio::ipam::IPClaimStatus;
-use mooring_api::{Code, Finding, ObjectRef, Severity, Time};
+use mooring_api::{Code, Finding, ObjectRef, Severity, Time, label};
 use mooring_blueprint::claim::Wish;
 use mooring_blueprint::nephio::{self, Function};
 use mooring_blueprint::{Bundle, Context, Object, inject, namespace, networks, replacements};
 use mooring_book::Txn;
-use mooring_ipam::{Claim, InstanceKey, Lease, Pools, State, Thing};
+use mooring_ipam::{Claim, InstanceKey, Lease, Pools, Refusal, State, Thing};
 use mooring_krm::kptfile;
 use serde_json::{Value, json};
 
 use crate::ahead::Answer;
 use crate::differ::Said;
 use crate::flavour;
+use crate::nephio::only::Only;
 use crate::steps::{Ask, Begun, Outcome, unknown};
 use crate::unit::Unit;
 
@@ -74,6 +76,24 @@ pub(crate) enum Act {
     Run(Function),
     /// Claims get their answers.
     Ask(&'static [Function]),
+    /// Another act that sees some objects only.
+    Only(Only, Box<Act>),
+}
+
+impl Act {
+    /// The same with its configuration in hand.
+    fn configured(&self, bundle: &Bundle) -> Self {
+        match self {
+            Self::Help(helper, config) => {
+                let found = config.find(bundle).cloned();
+                Self::Help(
+                    *helper,
+                    found.map_or_else(|| config.clone(), Config::Inline),
+                )
+            }
+            other => other.clone(),
+        }
+    }
 }
 
 /// Where a configuration stands.
@@ -139,22 +159,28 @@ fn act(
     (kptfile, field): (&ObjectRef, &str),
 ) -> Result<Option<Act>, Finding> {
     let name = function.base_name().unwrap_or_default();
-    let is_set = |key: &str| function.value.get(key).is_some_and(|v| !v.is_null());
-    if is_set("selectors") || is_set("exclude") {
-        let text = format!("{name} is limited to some objects, and that is not built in");
-        return Err(Finding::error(Code::UnknownFunction, text)
-            .on(kptfile)
-            .at(field)
-            .help("Take the selectors away, or run this function with kpt, before or after."));
-    }
+    let only = Only::read(function);
     if let Some(helper) = Helper::named(name) {
         let config = config(unit, function, (kptfile, field))?;
-        return Ok(Some(Act::Help(helper, config)));
+        return Ok(Some(only.limit(Act::Help(helper, config))));
     }
+    let refused = |text: String, help: &str| {
+        let finding = Finding::error(Code::UnknownFunction, text);
+        Err(finding.on(kptfile).at(field).help(help))
+    };
     match Function::named(name) {
+        Some(asking) if asking.asks() && !only.is_everything() => refused(
+            format!("{name} is limited to some claims, but a render answers all of them"),
+            "Take the selectors away.",
+        ),
         Some(Function::Ipam) => Ok(Some(Act::Ask(&[Function::Ipam]))),
         Some(Function::Vlan) => Ok(Some(Act::Ask(&[Function::Vlan]))),
-        Some(function) => Ok(Some(Act::Run(function))),
+        // Under kpt it would fail: the conditions live there.
+        Some(_) if !only.has(unit.kptfile()) => refused(
+            format!("{name} is limited to some objects, and the Kptfile is not among them"),
+            "Select the Kptfile too: it holds the conditions.",
+        ),
+        Some(function) => Ok(Some(only.limit(Act::Run(function)))),
         None if is_interposed(name) => Ok(None),
         None => {
             let key = if function.exec.is_some() {
@@ -236,6 +262,11 @@ pub(crate) fn begin(acts: &[Act], bundle: &mut Bundle, ctx: &Context<'_>) -> Beg
 fn run(act: &Act, bundle: &mut Bundle, findings: &mut Vec<Finding>) {
     match act {
         Act::Ask(_) => {}
+        Act::Only(only, act) => {
+            // Configurations are handed over, whatever is selected.
+            let act = act.configured(bundle);
+            only.within(bundle, |some| run(&act, some, findings));
+        }
         Act::Run(function) => findings.extend(nephio::run(*function, bundle)),
         Act::Help(helper, config) => {
             // It was there when the acts were planned; no act removes a document of a helper.
@@ -322,17 +353,141 @@ fn pointed(finding: Finding, wish: &Wish, bundle: &Bundle) -> Finding {
 }
 
 /// Asks the book for one wish; the cluster's subnet first, where it has none yet.
+///
+/// A subnet that is full gets a sibling out of the same Network, so a cluster may have several. Easy to get wrong: all that it
+/// has are opened at once, or who has an address in the second would be moved as soon as the first has room; and what somebody
+/// writes by hand later is for new claims, while the others stay where they are.
 pub(crate) fn ask(
     txn: &mut dyn Txn,
     pools: &Pools,
     wish: &Wish,
 ) -> Result<Answer, mooring_book::Error> {
-    let Some(block) = networks::subnet(pools, &wish.claim) else {
+    let claim = &wish.claim;
+    let Some(block) = networks::share_for(pools, claim) else {
         return flavour::ask(txn, pools, wish);
     };
-    match mooring_book::allocate(txn, pools, &block)? {
-        Ok(share) => flavour::ask(txn, &networks::opened(pools, &wish.claim, &share), wish),
-        Err(refusal) => Ok(Err(refusal.finding().on(&wish.object).at(wish.field()))),
+    let by_hand = networks::is_served(pools, claim);
+    let mut shares = Shares::new(block);
+    shares.find(txn, pools)?;
+    if shares.found.is_empty() {
+        if by_hand {
+            return flavour::ask(txn, pools, wish);
+        }
+        let block = shares.next();
+        if let Err(refusal) = shares.take(txn, pools, &block)? {
+            return Ok(Err(refusal.finding().on(&wish.object).at(wish.field())));
+        }
+    }
+    shares.find_around(txn, pools, claim)?;
+    let answer = flavour::ask(txn, &networks::opened(pools, claim, &shares.found), wish)?;
+    let full = matches!(&answer, Err(finding) if finding.code == Code::PoolExhausted);
+    if !full || by_hand || !networks::fits_a_share(claim) {
+        return Ok(answer);
+    }
+    let block = shares.next();
+    if let Err(refusal) = shares.take(txn, pools, &block)? {
+        let cluster = &claim.holder.cluster;
+        let help = format!(
+            "The Network has no further subnet for {cluster} ({refusal}): give its routing table {} another prefix, or write an \
+             IPPrefix with the label {}: {cluster}.",
+            claim.instance,
+            label::CLUSTER_NAME
+        );
+        return Ok(answer.map_err(|finding| finding.help(help)));
+    }
+    flavour::ask(txn, &networks::opened(pools, claim, &shares.found), wish)
+}
+
+/// What a cluster has of one Network.
+struct Shares {
+    /// The first, as a claim.
+    block: Claim,
+    found: Vec<Lease>,
+    /// The ordinal of the next one.
+    next: u16,
+}
+
+impl Shares {
+    fn new(block: Claim) -> Self {
+        Self {
+            block,
+            found: Vec::new(),
+            next: 0,
+        }
+    }
+
+    fn next(&self) -> Claim {
+        let mut block = self.block.clone();
+        block.holder.ordinal = self.next;
+        block
+    }
+
+    fn take(
+        &mut self,
+        txn: &mut dyn Txn,
+        pools: &Pools,
+        block: &Claim,
+    ) -> Result<Result<(), Refusal>, mooring_book::Error> {
+        let taken = mooring_book::allocate(txn, pools, block)?;
+        Ok(taken.map(|lease| {
+            self.found.push(lease);
+            self.next += 1;
+        }))
+    }
+
+    /// Those that the book has, drafts of others included: the same cluster shares them.
+    fn find(&mut self, txn: &mut dyn Txn, pools: &Pools) -> Result<(), mooring_book::Error> {
+        loop {
+            let block = self.next();
+            let mut known = Vec::new();
+            txn.with_table(&block.instance, &mut |table| {
+                known = table.held_by(&block.holder);
+            })?;
+            let known = known.iter().map(|lease| lease.thing);
+            let known: Vec<Thing> = known.filter(|t| matches!(t, Thing::Block(_))).collect();
+            if known.is_empty() {
+                return Ok(());
+            }
+            let before = self.found.len();
+            for thing in known {
+                let exactly = networks::around(&block, &thing);
+                if let Some(exactly) = exactly
+                    && let Ok(lease) = mooring_book::allocate(txn, pools, &exactly)?
+                {
+                    self.found.push(lease);
+                }
+            }
+            // It lies in no prefix of today.
+            if self.found.len() == before {
+                return Ok(());
+            }
+            self.next += 1;
+        }
+    }
+
+    /// The one around what the claim has already, where the book lost it.
+    fn find_around(
+        &mut self,
+        txn: &mut dyn Txn,
+        pools: &Pools,
+        claim: &Claim,
+    ) -> Result<(), mooring_book::Error> {
+        for lease in txn.held_by(&claim.instance, &claim.holder)? {
+            let opened = networks::opened(pools, claim, &self.found);
+            let range = lease.thing.range();
+            let inside = range.is_none_or(|own| {
+                let mut prefixes = opened.prefixes.iter();
+                prefixes.any(|p| p.cidr.contains(own.first()))
+            });
+            if inside {
+                continue;
+            }
+            if let Some(block) = networks::around(&self.next(), &lease.thing) {
+                // Where it is somebody else's now, the claim gets another one.
+                let _ = self.take(txn, pools, &block)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -99,6 +99,18 @@ pub(crate) fn pipeline(
     for (i, function) in functions.iter().enumerate() {
         let name = function.base_name().unwrap_or_default();
         if let Some(step) = Step::named(name) {
+            let is_set = |key: &str| function.value.get(key).is_some_and(|v| !v.is_null());
+            if is_set("selectors") || is_set("exclude") {
+                let text = format!(
+                    "{name} is limited to some objects, but a render does all of a package"
+                );
+                findings.push(
+                    Finding::error(Code::UnknownFunction, text)
+                        .on(reference)
+                        .at("pipeline")
+                        .help("Take the selectors away, or run this function with kpt, before or after."),
+                );
+            }
             steps.push(step);
             if step == Step::Interface {
                 steps.push(Step::Ipam);

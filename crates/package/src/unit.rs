@@ -120,7 +120,7 @@ impl Unit {
     fn new_files(&self, out: &mut BTreeMap<String, Option<String>>, findings: &mut Vec<Finding>) {
         let known: BTreeSet<&str> = self.paths.iter().map(String::as_str).collect();
         for object in self.bundle.objects.iter().filter(|o| o.source.is_none()) {
-            let name = format!("{}_{}.yaml", object.kind().to_lowercase(), object.name());
+            let name = file_name(object);
             let path = if self.dir.is_empty() {
                 name
             } else {
@@ -144,6 +144,11 @@ impl Unit {
             out.insert(path, Some(emit(&object.value)));
         }
     }
+}
+
+/// The file that a generated object belongs into: the name that kpt would give it.
+pub(crate) fn file_name(object: &Object) -> String {
+    format!("{}_{}.yaml", object.kind().to_lowercase(), object.name())
 }
 
 /// Documents with the values of a bundle and a Kptfile in their places, as text; files that stay as they are are

@@ -64,7 +64,7 @@ pub fn wants(
     let mut failed = Vec::new();
     let gvk = subject(function);
     for object in bundle.objects.iter().filter(|o| gvk.has(o)) {
-        if object.annotation(ACTION).is_some() || is_dropped(&bundle.marks, object) {
+        if object.annotation(ACTION).is_some() || is_dropped(bundle, object) {
             continue;
         }
         match wish(function, bundle, object, ctx) {
@@ -76,8 +76,16 @@ pub fn wants(
         fail(&mut bundle.marks, &reference, &finding.message);
         findings.push(finding);
     }
-    wishes.sort_by(|a, b| (&a.claim.holder, &a.name).cmp(&(&b.claim.holder, &b.name)));
+    // Who names what it wants comes first: nobody else of the package may take it by chance.
+    wishes.sort_by(|a, b| {
+        let key = |w: &Wish| !is_named(&w.claim);
+        (key(a), &a.claim.holder, &a.name).cmp(&(key(b), &b.claim.holder, &b.name))
+    });
     wishes
+}
+
+fn is_named(claim: &Claim) -> bool {
+    claim.fixed.is_some() || matches!(claim.want, Want::Vlan { id: Some(_) })
 }
 
 /// Claims that their owner dropped: what they hold can go back.
@@ -85,7 +93,7 @@ pub fn leaving(function: Function, bundle: &Bundle, ctx: &Context<'_>) -> Vec<Wi
     let gvk = subject(function);
     let objects = bundle.objects.iter().filter(|o| gvk.has(o));
     objects
-        .filter(|o| is_dropped(&bundle.marks, o))
+        .filter(|o| is_dropped(bundle, o))
         .filter_map(|o| wish(function, bundle, o, ctx).ok())
         .collect()
 }

@@ -125,6 +125,9 @@ impl Failure {
     }
 }
 
+/// How the text of a condition begins whose subject could not say what it wants.
+const CANNOT_BEGIN: &str = "stage1: ";
+
 /// Runs a function over a package. What is said stands in a condition too.
 pub(crate) fn run(rule: &Rule, bundle: &mut Bundle) -> Vec<Finding> {
     let mut said = Vec::new();
@@ -133,9 +136,7 @@ pub(crate) fn run(rule: &Rule, bundle: &mut Bundle) -> Vec<Finding> {
     }
     if rule.owns.is_empty() {
         let dropped = bundle.objects.iter().filter(|o| rule.subject.has(o));
-        let dropped = dropped
-            .filter(|o| is_dropped(&bundle.marks, o))
-            .map(Ref::of);
+        let dropped = dropped.filter(|o| is_dropped(bundle, o)).map(Ref::of);
         for reference in dropped.collect::<Vec<_>>() {
             remove(bundle, &reference);
         }
@@ -262,7 +263,7 @@ fn populate(
     }
     for (reference, failure) in failed {
         let text = format!(
-            "stage1: cannot populate new resource err: {}",
+            "{CANNOT_BEGIN}cannot populate new resource err: {}",
             failure.message
         );
         fail(&mut bundle.marks, &reference, &text);
@@ -450,10 +451,19 @@ pub(crate) fn remove(bundle: &mut Bundle, reference: &Ref) {
     bundle.marks.conditions.retain(|c| c.kind != kind);
 }
 
-/// Whether its owner wants it no more. The mark alone may also mean that the package is not ready.
-pub(crate) fn is_dropped(marks: &Marks, object: &Object) -> bool {
-    let stated = condition(marks, &Ref::of(object));
-    is_leaving(object) && stated.is_none_or(|c| c.message == children::GOES)
+/// Whether its owner wants it no more. The mark alone may also mean that the package is not ready, or that the owner
+/// cannot say what it wants until somebody corrects it: then what is held stays.
+pub(crate) fn is_dropped(bundle: &Bundle, object: &Object) -> bool {
+    if !is_leaving(object) {
+        return false;
+    }
+    let Some(stated) = condition(&bundle.marks, &Ref::of(object)) else {
+        return true;
+    };
+    let owner = Ref::parse(&stated.reason).filter(|owner| find(bundle, owner).is_some());
+    let failed = owner.and_then(|owner| condition(&bundle.marks, &owner));
+    let failed = failed.is_some_and(|c| c.message.starts_with(CANNOT_BEGIN));
+    stated.message == children::GOES && !failed
 }
 
 /// Whether somebody asked to release what it holds.

@@ -51,6 +51,8 @@ struct Plugin {
     #[serde(skip_serializing_if = "str::is_empty")]
     mode: &'static str,
     ipam: Ipam,
+    #[serde(rename = "vlanId", skip_serializing_if = "Option::is_none")]
+    vlan: Option<u64>,
     #[serde(skip_serializing_if = "String::is_empty")]
     bridge: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -183,6 +185,8 @@ fn plugins(cni: &str, master: &str, vlan: Option<u64>) -> Result<Vec<Plugin>, Fa
             Some(vlan) => format!("{master}.{vlan}"),
             None => master.to_owned(),
         };
+        // The published library leaves it out, and no published case holds that.
+        plugin.vlan = vlan.filter(|_| cni == "vlan");
         if plugin.master.is_empty() {
             let text = "unknown nad master interface";
             return Err(Failure::new(Code::NoFittingNic, text));

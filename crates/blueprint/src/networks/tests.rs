@@ -97,7 +97,11 @@ fn every_cluster_has_a_subnet_per_network_and_a_gateway() {
         claim.holder.workload = format!("nf{}", got.len());
         let block = subnet(&pools, &claim).unwrap();
         let share = take(&pools, &mut table, &block);
-        let lease = take(&opened(&pools, &claim, &share), &mut table, &claim);
+        let lease = take(
+            &opened(&pools, &claim, std::slice::from_ref(&share)),
+            &mut table,
+            &claim,
+        );
         got.push(format!("{} via {}", lease.thing, lease.gateway.unwrap()));
     }
     assert_eq!(
@@ -119,7 +123,11 @@ fn pools_of_subscribers_are_cut_from_the_clusters_share() {
     for (cluster, expected) in [("edge01", "10.0.0.0/24"), ("edge02", "10.1.0.0/24")] {
         let claim = claim("vpc-ran", cluster, &[], Kind::Pool);
         let share = take(&pools, &mut table, &subnet(&pools, &claim).unwrap());
-        let lease = take(&opened(&pools, &claim, &share), &mut table, &claim);
+        let lease = take(
+            &opened(&pools, &claim, std::slice::from_ref(&share)),
+            &mut table,
+            &claim,
+        );
         assert_eq!(lease.thing.to_string(), expected);
     }
 }
@@ -180,7 +188,11 @@ fn a_lost_book_finds_the_subnet_in_the_claims_answer() {
     let mut table = Table::new(block.instance.clone());
     let share = take(&pools, &mut table, &block);
     assert_eq!(share.thing.to_string(), "172.3.7.0/24");
-    let lease = take(&opened(&pools, &claim, &share), &mut table, &claim);
+    let lease = take(
+        &opened(&pools, &claim, std::slice::from_ref(&share)),
+        &mut table,
+        &claim,
+    );
     assert_eq!(lease.thing.to_string(), "172.3.7.254");
 }
 

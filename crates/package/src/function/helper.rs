@@ -128,9 +128,16 @@ fn given(config: Option<&Value>) -> Option<(String, Bundle)> {
 }
 
 fn package<'v>(kptfile: &Value, inside: impl Iterator<Item = &'v Value>) -> Bundle {
-    let objects = inside.map(|value| Object {
-        value: value.clone(),
-        source: None,
+    let objects = inside.map(|value| {
+        let mut object = Object {
+            value: value.clone(),
+            source: None,
+        };
+        // It is copied as a whole, and inside of another object nobody would take them away again.
+        for key in mooring_krm::ORCHESTRATOR_ANNOTATIONS {
+            object.remove_annotation(key);
+        }
+        object
     });
     Bundle {
         objects: objects.collect(),

@@ -200,6 +200,15 @@ fn configinject_fn_finds_packages_below_its_own_and_in_its_configuration() {
         assert!(!answer.failed, "{:?}", answer.findings);
         assert_eq!(answer.findings.is_empty(), found, "{:?}", answer.findings);
         assert_eq!(answer.stdout.contains("smf-example-upf-edge01"), found);
+        let file = mooring_krm::File::parse(answer.stdout.as_bytes()).unwrap();
+        let items = file.documents()[0].value()["items"].as_array().unwrap();
+        for item in items.iter().filter(|i| i["kind"] == "Config") {
+            // It goes into a file beside the others, and what it carries says nothing of its own.
+            let path = &item["metadata"]["annotations"]["internal.config.kubernetes.io/path"];
+            assert_eq!(*path, "config_smf-example-upf-edge01.yaml");
+            let inside = item["spec"]["config"].to_string();
+            assert!(!inside.contains("internal.config"), "{inside}");
+        }
         let strict = function_as(&call(true), text.as_bytes(), &store, Time(0)).unwrap();
         assert_eq!(strict.failed, !found);
     }

@@ -110,6 +110,95 @@ fn whatever_ran_before_the_whole_pipeline_ends_with_the_same_package() {
     }
 }
 
+#[test]
+fn a_function_that_is_limited_to_some_objects_leaves_the_others_alone() {
+    let Some(place) = Place::new("selectors of a pipeline") else {
+        return;
+    };
+    place.blueprint("upf", "whole");
+    place.render("whole", |_| {});
+    // Selected one by one, everything that matters is seen, and the outcome is the same.
+    place.blueprint("upf", "some");
+    let selected = "- image: docker.io/nephio/interface-fn:latest\n      selectors:\n      - kind: Kptfile\n      \
+        - apiVersion: req.nephio.org/v1alpha1\n      - kind: WorkloadCluster\n      - kind: IPClaim\n      - kind: VLANClaim\n      \
+        - kind: NetworkAttachmentDefinition\n      exclude:\n      - {}\n      - kind: ConfigMap";
+    let whole = "- image: docker.io/nephio/interface-fn:latest";
+    place.edit("some/Kptfile", whole, selected);
+    place.render("some", |_| {});
+    let (mut objects, mut conditions) = meaning(&place.path("some"));
+    // Its addresses are its own.
+    let differs = |name: &String, _: &mut _| {
+        !["claim_", "networkatt", "interface", "upfdep", "dnn"]
+            .iter()
+            .any(|s| name.contains(s))
+    };
+    let (mut wanted, mut met) = meaning(&place.path("whole"));
+    assert!(objects.keys().eq(wanted.keys()), "{:?}", objects.keys());
+    objects.retain(differs);
+    wanted.retain(differs);
+    assert_eq!(objects, wanted);
+    conditions.remove("req.nephio.org/v1alpha1.Interface.sbi");
+    met.remove("req.nephio.org/v1alpha1.Interface.sbi");
+    assert_eq!(conditions, met);
+    assert!(!place.render("some", |_| {}).is_changed());
+
+    // Left out of the namespace, and of the claims.
+    place.blueprint("upf", "less");
+    place.edit(
+        "less/Kptfile",
+        "configPath: package-context.yaml",
+        "configPath: package-context.yaml\n      exclude: [{kind: NFDeployment}]",
+    );
+    let selected = format!("{whole}\n      exclude:\n      - {{kind: Interface, name: n4}}");
+    place.edit("less/Kptfile", whole, &selected);
+    let before = place.object("less/upfdeployment.yaml");
+    place.render("less", |_| {});
+    let after = place.object("less/upfdeployment.yaml");
+    assert_eq!(
+        before["metadata"]["namespace"],
+        after["metadata"]["namespace"]
+    );
+    assert_eq!(
+        place
+            .files("less", "ipclaim_")
+            .iter()
+            .filter(|f| f.contains("-n4-"))
+            .count(),
+        0
+    );
+    assert_eq!(
+        place
+            .files("less", "ipclaim_")
+            .iter()
+            .filter(|f| f.contains("-n3-"))
+            .count(),
+        1
+    );
+    assert!(!place.render("less", |_| {}).is_changed());
+}
+
+#[test]
+fn what_a_render_cannot_limit_is_refused() {
+    let Some(place) = Place::new("selectors that cannot be honoured") else {
+        return;
+    };
+    for function in ["ipam-fn", "vlan-fn", "nad-fn"] {
+        place.blueprint("upf", "upf");
+        let limited = format!(
+            "- image: docker.io/nephio/{function}:latest\n      selectors: [{{kind: Interface}}]"
+        );
+        place.edit(
+            "upf/Kptfile",
+            "- image: docker.io/nephio/nad-fn:latest",
+            &limited,
+        );
+        let report = place.try_render("upf", |_| {});
+        let found = report.findings.iter().find(|f| f.is_error()).unwrap();
+        assert_eq!(found.code, mooring_api::Code::UnknownFunction, "{found:?}");
+        assert_eq!(found.field.as_deref(), Some("pipeline.mutators[6]"));
+    }
+}
+
 /// The blueprint as a list, its cluster filled in, and the Networks beside it.
 fn list(place: &Place, cluster: &str) -> Value {
     place.blueprint("upf", "upf");

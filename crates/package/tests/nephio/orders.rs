@@ -147,6 +147,13 @@ impl World {
         panic!("{order:?} never settles");
     }
 
+    /// Who holds what.
+    fn held(&self) -> Vec<String> {
+        let leases = mooring_book::Store::leases(&self.store, &mooring_book::Filter::default());
+        let shown = |l: &mooring_ipam::Lease| format!("{} {}", l.thing, l.holder.interface);
+        leases.unwrap().iter().map(shown).collect()
+    }
+
     /// The package, its conditions in order of their types: in which order they were made is the order of the functions.
     fn meaning(&self) -> Value {
         let mut value = parsed(&self.text);
@@ -297,6 +304,89 @@ fn a_cluster_that_is_missing_for_a_while_moves_no_address() {
         .replace("clusterName: example", "clusterName: edge01");
     world.settle(&FUNCTIONS);
     assert_eq!(world.meaning(), before);
+}
+
+#[test]
+fn an_interface_that_cannot_be_made_for_a_while_moves_no_address() {
+    let wrong: [fn(&mut Vec<Value>); 3] = [
+        |items| items.retain(|i| i["kind"] != "WorkloadCluster"),
+        |items| {
+            edit(items, "WorkloadCluster", &|c| {
+                c["spec"]["cnis"] = serde_json::json!(["sriov"])
+            })
+        },
+        |items| {
+            edit(items, "Interface", &|i| {
+                drop(i["spec"].as_object_mut().unwrap().remove("networkInstance"))
+            })
+        },
+    ];
+    for (nth, wrong) in wrong.into_iter().enumerate() {
+        let mut world = World::new("edge01");
+        world.settle(&FUNCTIONS);
+        let (before, held) = (world.meaning(), world.held());
+        let right = parsed(&world.text);
+        let mut value = right.clone();
+        wrong(value["items"].as_array_mut().unwrap());
+        world.text = mooring_krm::emit(&value);
+        world.settle(&FUNCTIONS);
+        assert_eq!(world.held(), held, "while it is wrong: {nth}");
+        assert_ne!(world.meaning(), before);
+        // Corrected: what was edited is as it was.
+        let mut value = parsed(&world.text);
+        let items = value["items"].as_array_mut().unwrap();
+        let edited = |i: &Value| i["kind"] == "WorkloadCluster" || i["kind"] == "Interface";
+        for item in right["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|i| edited(i))
+        {
+            let same = |i: &Value| {
+                i["kind"] == item["kind"] && i["metadata"]["name"] == item["metadata"]["name"]
+            };
+            match items.iter_mut().find(|i| same(i)) {
+                Some(known) => known["spec"] = item["spec"].clone(),
+                None => items.push(item.clone()),
+            }
+        }
+        world.text = mooring_krm::emit(&value);
+        world.settle(&FUNCTIONS);
+        assert_eq!(world.held(), held, "{nth}");
+        assert_eq!(world.meaning(), before, "{nth}");
+    }
+}
+
+#[test]
+fn an_interface_that_goes_while_it_is_wrong_gives_its_address_back() {
+    let mut world = World::new("edge01");
+    world.settle(&FUNCTIONS);
+    let mut value = parsed(&world.text);
+    let items = value["items"].as_array_mut().unwrap();
+    edit(items, "Interface", &|i| {
+        i["spec"]["cniType"] = serde_json::json!("sriov")
+    });
+    world.text = mooring_krm::emit(&value);
+    world.settle(&FUNCTIONS);
+    let mut value = parsed(&world.text);
+    let items = value["items"].as_array_mut().unwrap();
+    items.retain(|i| i["kind"] != "Interface");
+    world.text = mooring_krm::emit(&value);
+    world.settle(&FUNCTIONS);
+    let addresses = world.held();
+    assert!(
+        addresses.iter().all(|a| !a.contains("172.2.0.")),
+        "{addresses:?}"
+    );
+    assert!(!world.meaning()["items"].to_string().contains("Interface.n"));
+}
+
+/// Edits all objects of a kind.
+fn edit(items: &mut [Value], kind: &str, change: &dyn Fn(&mut Value)) {
+    items
+        .iter_mut()
+        .filter(|i| i["kind"] == kind)
+        .for_each(change);
 }
 
 #[test]

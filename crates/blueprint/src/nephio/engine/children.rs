@@ -14,10 +14,10 @@
 use mooring_api::{Condition, Status};
 
 use super::inventory::{Child, Entry};
-use super::{Own, condition, find, is_leaving, of_owner, place, put, set, write};
+use super::{CANNOT_BEGIN, Own, condition, find, is_leaving, of_owner, place, put, set, write};
 use crate::bundle::{Bundle, Marks, Object};
-use crate::nephio::DELETE;
 use crate::nephio::reference::Ref;
+use crate::nephio::{DELETE, VLAN_CLAIM_NAME};
 
 /// The text of a condition whose object is wanted no more.
 pub(super) const GOES: &str = "delete resource";
@@ -127,7 +127,7 @@ fn changes(bundle: &Bundle, subject: &Ref, reference: &Ref, child: &Child) -> bo
 /// even begin: it has begun now.
 fn flip(marks: &mut Marks, subject: &Ref, entry: &Entry) {
     let waits = condition(marks, subject).is_some_and(|c| {
-        c.status == Status::False && (entry.failed || !c.message.starts_with("stage1: "))
+        c.status == Status::False && (entry.failed || !c.message.starts_with(CANNOT_BEGIN))
     });
     if !waits {
         set(marks, subject, Status::False, "update for condition");
@@ -138,8 +138,12 @@ fn differs(bundle: &Bundle, reference: &Ref, child: &Child) -> bool {
     let (Some(known), Some(made)) = (find(bundle, reference), &child.made) else {
         return false;
     };
+    // The network is no part of a VLAN claim's spec.
+    let renamed = known
+        .annotation(VLAN_CLAIM_NAME)
+        .is_some_and(|name| Some(name) != made.annotation(VLAN_CLAIM_NAME));
     child.own != Own::RemoteCondition
-        && (is_leaving(known) || known.value.get("spec") != made.value.get("spec"))
+        && (is_leaving(known) || renamed || known.value.get("spec") != made.value.get("spec"))
 }
 
 fn state(marks: &mut Marks, subject: &Ref, reference: &Ref, status: Status, message: &str) {
