@@ -44,6 +44,23 @@ pub enum Error {
         /// What this version reads.
         reads: u64,
     },
+    /// The API server does not answer, or answers that it cannot.
+    #[error("cannot {doing} at {path}")]
+    Unreachable {
+        /// The book: the API server.
+        path: String,
+        /// What was tried.
+        doing: String,
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// This process may not write any more: another one leads.
+    #[error("nothing is written to {path}: this process does not lead any more")]
+    Fenced {
+        /// The book: the API server.
+        path: String,
+    },
     /// A change was planned from a book that is not so any more.
     #[error("{0} is not what it was when the change was planned; nothing was changed")]
     Amended(String),
@@ -60,6 +77,7 @@ impl Error {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Busy { .. } | Self::Overtaken { .. } => "BookBusy",
+            Self::Unreachable { .. } | Self::Fenced { .. } => "BookBusy",
             Self::Unusable { .. } => "BookUnreadable",
             Self::Newer { .. } => "BookNewer",
             Self::Amended(_) => "BookBusy",
@@ -70,6 +88,12 @@ impl Error {
 
     /// Whether trying again later may help without anybody changing anything.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Busy { .. } | Self::Overtaken { .. })
+        matches!(
+            self,
+            Self::Busy { .. }
+                | Self::Overtaken { .. }
+                | Self::Unreachable { .. }
+                | Self::Fenced { .. }
+        )
     }
 }

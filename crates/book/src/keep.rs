@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use mooring_api::{Cidr, Span, Time};
-use mooring_ipam::{Holder, InstanceKey, Lease, Thing, TxnId};
+use mooring_ipam::{Holder, InstanceKey, Lease, Table, Thing, TxnId};
 use serde::{Deserialize, Serialize};
 
 use crate::audit::{AuditFilter, Entry};
@@ -122,8 +122,82 @@ impl Change {
     }
 }
 
+/// What an act is about to look at, so that a keep that others change can read it again.
+#[derive(Clone, Copy)]
+#[cfg_attr(
+    not(feature = "kubernetes"),
+    expect(dead_code, reason = "only a shared keep reads it")
+)]
+pub(crate) enum About<'a> {
+    /// Nothing in particular.
+    Nothing,
+    /// One reserved transaction.
+    Txn(TxnId),
+    /// Those that have expired by then.
+    Expired(Time),
+    /// These leases.
+    Leases(&'a [(InstanceKey, Thing)]),
+}
+
+/// What others may have changed.
+pub(crate) struct Seen {
+    pub(crate) open: Vec<Open>,
+    pub(crate) reservations: Vec<Reservation>,
+}
+
+/// What became of a take.
+pub(crate) enum Claimed {
+    Won,
+    /// Somebody else was faster, or the holder's own lease was not known.
+    #[cfg_attr(
+        not(feature = "kubernetes"),
+        expect(dead_code, reason = "only a shared keep can lose")
+    )]
+    Lost(Lease),
+}
+
 /// Where changes are kept.
+///
+/// The methods with a body are for a keep that others change at the same time; alone, one has nothing to refresh, and
+/// wins whatever its tables have room for.
 pub(crate) trait Keep {
+    /// Whether others change it at the same time. [`Error::Overtaken`] then means: plan again.
+    fn is_shared(&self) -> bool {
+        false
+    }
+    /// Reads what others may have changed; the tables are made anew where it gives something.
+    fn refresh(&mut self, _about: About<'_>) -> Result<Option<Seen>, Error> {
+        Ok(None)
+    }
+    /// The table of an instance, where the keep has it as one.
+    fn table(&self, _instance: &InstanceKey) -> Result<Option<Table>, Error> {
+        Ok(None)
+    }
+    /// An id for a new transaction that no other process uses.
+    fn mint(&mut self, _now: Time) -> Option<TxnId> {
+        None
+    }
+    /// Leases that a process took and did not reserve before it ended.
+    fn orphans(&self, _now: Time) -> Vec<Lease> {
+        Vec::new()
+    }
+    /// Takes what a transaction that is being made wants. `own` is the holder's lease of the same thing, which keeps
+    /// others away as it is; `evicted` has to go.
+    fn claim(
+        &mut self,
+        _won: &Lease,
+        _own: Option<&Lease>,
+        _evicted: &[Lease],
+        _now: Time,
+    ) -> Result<Claimed, Error> {
+        Ok(Claimed::Won)
+    }
+    /// Undoes a claim, as well as it can.
+    fn unclaim(&mut self, _instance: &InstanceKey, _thing: &Thing) {}
+    /// Puts back what a claim evicted, as well as it can.
+    fn put_back(&mut self, _lease: &Lease) {}
+    /// The transaction that was being made is reserved, or undone.
+    fn draft_ended(&mut self) {}
     /// Whether [`Keep::persist`] works as it is. If not, ask [`Keep::ready`] first.
     fn is_writable(&self) -> bool;
     /// Makes [`Keep::persist`] work. A store that serves reading and `--check` refuses; one that only read so far

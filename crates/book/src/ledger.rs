@@ -23,12 +23,16 @@ use mooring_ipam::{InstanceKey, Lease, State, Table, Thing, TxnId};
 use crate::amend::Amendment;
 use crate::audit::{AuditFilter, Entry, Event};
 use crate::error::Error;
-use crate::keep::{Change, Keep, Open};
+use crate::keep::{About, Change, Keep, Open};
 use crate::reservation::{Reservation, ReservationNote};
 use crate::restore::Restored;
 use crate::store::{Filter, PackageRecord, Pending, Txn};
 
 use draft::Draft;
+pub(crate) use table::is_reserved_by;
+
+/// How often an act is planned again because another process was faster.
+const ROUNDS: u32 = 32;
 
 /// The state behind a store.
 pub(crate) struct Ledger<K>(Mutex<Inner<K>>);
@@ -76,9 +80,10 @@ impl<K: Keep> Ledger<K> {
     pub(crate) fn begin(&self, now: Time) -> Result<Box<dyn Txn + '_>, Error> {
         let mut inner = self.lock();
         inner.must_be_idle()?;
-        inner.reap(now)?;
+        inner.settle(About::Expired(now), |inner| inner.reap(now))?;
         // Ids rise with time, so that a journal left by an earlier book never names a transaction of this one.
-        let id = TxnId(inner.next.max(now.0 << 20));
+        let first = TxnId(inner.next.max(now.0 << 20));
+        let id = inner.keep.mint(now).unwrap_or(first);
         inner.next = id.0 + 1;
         inner.draft = Some(Draft::new(id, now));
         Ok(Box::new(draft::Handle::new(self, id, now)))
@@ -87,28 +92,33 @@ impl<K: Keep> Ledger<K> {
     pub(crate) fn commit(&self, txn: TxnId, now: Time) -> Result<(), Error> {
         let mut inner = self.lock();
         inner.must_be_idle()?;
-        let open = inner.open.get(&txn).filter(|o| o.until > now).cloned();
-        let Some(open) = open else {
-            let again = inner.keep.was_committed(txn)?;
-            return again.then_some(()).ok_or(Error::NotOpen(txn));
-        };
-        let change = inner.plan_commit(&open, now)?;
-        inner.make(change)
+        inner.settle(About::Txn(txn), |inner| {
+            let open = inner.open.get(&txn).filter(|o| o.until > now).cloned();
+            let Some(open) = open else {
+                let again = inner.keep.was_committed(txn)?;
+                return again.then_some(()).ok_or(Error::NotOpen(txn));
+            };
+            let change = inner.plan_commit(&open, now)?;
+            inner.make(change)
+        })
     }
 
     pub(crate) fn abort(&self, txn: TxnId, now: Time) -> Result<(), Error> {
         let mut inner = self.lock();
         inner.must_be_idle()?;
-        let Some(open) = inner.open.get(&txn).cloned() else {
-            let committed = inner.keep.was_committed(txn)?;
-            return (!committed).then_some(()).ok_or(Error::NotOpen(txn));
-        };
-        let change = inner.plan_undo(&open, Event::Aborted, now)?;
-        inner.make(change)
+        inner.settle(About::Txn(txn), |inner| {
+            let Some(open) = inner.open.get(&txn).cloned() else {
+                let committed = inner.keep.was_committed(txn)?;
+                return (!committed).then_some(()).ok_or(Error::NotOpen(txn));
+            };
+            let change = inner.plan_undo(&open, Event::Aborted, now)?;
+            inner.make(change)
+        })
     }
 
     pub(crate) fn leases(&self, filter: &Filter) -> Result<Vec<Lease>, Error> {
         let mut inner = self.lock();
+        inner.look(About::Nothing)?;
         let instances = match (&filter.instance, &filter.cluster, &filter.package) {
             (Some(one), _, _) => BTreeSet::from([one.clone()]),
             (None, Some(cluster), Some(package)) => {
@@ -127,11 +137,14 @@ impl<K: Keep> Ledger<K> {
     }
 
     pub(crate) fn packages(&self) -> Result<Vec<PackageRecord>, Error> {
-        self.lock().keep.packages()
+        let mut inner = self.lock();
+        inner.look(About::Nothing)?;
+        inner.keep.packages()
     }
 
-    pub(crate) fn pending(&self) -> Vec<Pending> {
-        let inner = self.lock();
+    pub(crate) fn pending(&self) -> Result<Vec<Pending>, Error> {
+        let mut inner = self.lock();
+        inner.look(About::Nothing)?;
         let shown = inner.open.values().map(|open| {
             let takes = open.takes.iter().map(|t| (t.instance.clone(), t.thing));
             let releases = open.releases.iter().map(|r| (r.instance.clone(), r.thing));
@@ -142,11 +155,13 @@ impl<K: Keep> Ledger<K> {
                 releases: releases.collect(),
             }
         });
-        shown.collect()
+        Ok(shown.collect())
     }
 
-    pub(crate) fn reservations(&self) -> Vec<Reservation> {
-        self.lock().reservations.values().cloned().collect()
+    pub(crate) fn reservations(&self) -> Result<Vec<Reservation>, Error> {
+        let mut inner = self.lock();
+        inner.look(About::Nothing)?;
+        Ok(inner.reservations.values().cloned().collect())
     }
 
     pub(crate) fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<Entry>, Error> {
@@ -161,21 +176,32 @@ impl<K: Keep> Ledger<K> {
     ) -> Result<Restored, Error> {
         let mut inner = self.lock();
         inner.must_be_idle()?;
-        let (change, restored) = inner.plan_restore(leases, packages, now)?;
-        if !change.is_empty() {
-            inner.make(change)?;
-        }
-        Ok(restored)
+        let keys: Vec<(InstanceKey, Thing)> = leases
+            .iter()
+            .map(|l| (l.instance.clone(), l.thing))
+            .collect();
+        inner.settle(About::Leases(&keys), |inner| {
+            let (change, restored) = inner.plan_restore(leases, packages, now)?;
+            if !change.is_empty() {
+                inner.make(change)?;
+            }
+            Ok(restored)
+        })
     }
 
     pub(crate) fn amend(&self, amendment: &Amendment, now: Time) -> Result<(), Error> {
         let mut inner = self.lock();
         inner.must_be_idle()?;
-        let change = inner.plan_amend(amendment, now)?;
-        if change.is_empty() {
-            return Ok(());
-        }
-        inner.make(change)
+        let leases = amendment.drop.iter().chain(&amendment.put);
+        let keys: Vec<(InstanceKey, Thing)> =
+            leases.map(|l| (l.instance.clone(), l.thing)).collect();
+        inner.settle(About::Leases(&keys), |inner| {
+            let change = inner.plan_amend(amendment, now)?;
+            if change.is_empty() {
+                return Ok(());
+            }
+            inner.make(change)
+        })
     }
 }
 
@@ -186,7 +212,42 @@ impl<K: Keep> Inner<K> {
         busy.map_or(Ok(()), Err)
     }
 
+    /// Takes in what others changed. Not while a transaction is being made: its tables do not move.
+    fn look(&mut self, about: About<'_>) -> Result<(), Error> {
+        if self.draft.is_some() {
+            return Ok(());
+        }
+        if let Some(seen) = self.keep.refresh(about)? {
+            self.tables.clear();
+            self.open = seen.open.into_iter().map(|o| (o.id, o)).collect();
+            let reservations = seen.reservations.into_iter();
+            self.reservations = reservations.map(|r| (r.key(), r)).collect();
+        }
+        Ok(())
+    }
+
+    /// Plans from what there is and makes it so; again, where another process was faster.
+    fn settle<T>(
+        &mut self,
+        about: About<'_>,
+        mut act: impl FnMut(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut left = ROUNDS;
+        loop {
+            self.look(about)?;
+            match act(self) {
+                Err(Error::Overtaken { .. }) if self.keep.is_shared() && left > 0 => left -= 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
     fn table(&mut self, instance: &InstanceKey) -> Result<&mut Table, Error> {
+        if !self.tables.contains_key(instance) {
+            if let Some(table) = self.keep.table(instance)? {
+                self.tables.insert(instance.clone(), table);
+            }
+        }
         if !self.tables.contains_key(instance) {
             let mut table = Table::new(instance.clone());
             for lease in self.keep.load(instance)? {
@@ -211,7 +272,7 @@ impl<K: Keep> Inner<K> {
     fn durable(&mut self, instance: &InstanceKey) -> Result<Vec<Lease>, Error> {
         let mut leases: Vec<Lease> = self.table(instance)?.leases().collect();
         if let Some(draft) = &self.draft {
-            leases.retain(|lease| !table::is_reserved_by(lease, draft.id));
+            leases.retain(|lease| !is_reserved_by(lease, draft.id));
             let takes = draft.takes.values().filter(|t| t.instance == *instance);
             let before = takes.flat_map(|t| &t.before);
             leases.extend(before.filter(|l| l.state != State::Held).cloned());
@@ -235,6 +296,16 @@ impl<K: Keep> Inner<K> {
                 self.owed.push_back(change.clone());
                 self.apply(change);
             }
+        }
+        let orphans = self.keep.orphans(now);
+        if !orphans.is_empty() {
+            let audit = orphans.iter().map(|l| plan::expired(l, now)).collect();
+            let drop = orphans;
+            self.make(Change {
+                drop,
+                audit,
+                ..Change::default()
+            })?;
         }
         let change = self.plan_end(now)?;
         if change.is_empty() {
@@ -347,13 +418,13 @@ macro_rules! store_over_ledger {
             }
 
             fn pending(&self) -> Result<Vec<$crate::store::Pending>, $crate::error::Error> {
-                Ok(self.0.pending())
+                self.0.pending()
             }
 
             fn reservations(
                 &self,
             ) -> Result<Vec<$crate::reservation::Reservation>, $crate::error::Error> {
-                Ok(self.0.reservations())
+                self.0.reservations()
             }
 
             fn amend(

@@ -17,6 +17,8 @@ mod content;
 mod error;
 mod file;
 mod keep;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
 mod lazy;
 mod ledger;
 mod locate;
@@ -35,6 +37,8 @@ pub use backup::{Restoration, backup, is_book};
 pub use content::{Content, Difference};
 pub use error::Error;
 pub use file::{FileStore, Options};
+#[cfg(feature = "kubernetes")]
+pub use kubernetes::{ClaimedLease, KubeOptions, KubeStore, Writers};
 pub use lazy::{Access, LazyStore};
 pub use locate::{BOOK_VARIABLE, locate};
 pub use memory::MemoryStore;

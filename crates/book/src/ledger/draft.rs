@@ -11,9 +11,12 @@ use mooring_ipam::{Candidate, Holder, InstanceKey, Lease, State, Table, Thing, T
 use super::table::{is_reserved_by, make_room, put};
 use super::{Inner, Ledger};
 use crate::error::Error;
-use crate::keep::{Keep, Open, PackageNote, Release, Take};
+use crate::keep::{Claimed, Keep, Open, PackageNote, Release, Take};
 use crate::reservation::Reservation;
 use crate::store::{Outcome, PackageRecord, Txn};
+
+/// How often a take is tried again because what stood there was not known.
+const TRIES: u32 = 3;
 
 /// Instance and thing.
 type Key = (InstanceKey, Thing);
@@ -99,10 +102,12 @@ impl<K: Keep> Inner<K> {
         }
         // Only when all takes are gone: two of them may stand where one cooling range was.
         for lease in before {
+            self.keep.put_back(&lease);
             if let Some(table) = self.tables.get_mut(&lease.instance) {
                 put(table, lease);
             }
         }
+        self.keep.draft_ended();
     }
 
     /// Takes a take out of its table; gives what stood there before.
@@ -114,6 +119,7 @@ impl<K: Keep> Inner<K> {
                     .is_some_and(|l| is_reserved_by(&l, id)) =>
             {
                 table.remove(&take.thing);
+                self.keep.unclaim(&take.instance, &take.thing);
                 take.before
             }
             _ => Vec::new(),
@@ -126,21 +132,53 @@ impl<K: Keep> Inner<K> {
             let Some(table) = self.tables.get_mut(&lease.instance) else {
                 continue;
             };
-            if let Err(other) = table.insert(lease.clone()) {
-                let key = (lease.instance.clone(), other.thing);
-                if let Some(other) = self.draft().takes.get_mut(&key) {
-                    other.before.push(lease);
-                }
+            let Err(other) = table.insert(lease.clone()) else {
+                self.keep.put_back(&lease);
+                continue;
+            };
+            let key = (lease.instance.clone(), other.thing);
+            if let Some(other) = self.draft().takes.get_mut(&key) {
+                other.before.push(lease);
             }
         }
     }
 
+    /// Tries to take, again where the keep knew of something that the tables did not.
     fn try_take(
         &mut self,
         instance: &InstanceKey,
         candidate: &Candidate,
         holder: &Holder,
     ) -> Result<Outcome, Error> {
+        let now = self.draft().now;
+        let mut tries = TRIES;
+        loop {
+            let lost = match self.try_once(instance, candidate, holder)? {
+                Ok(won) => return Ok(Outcome::Won(won)),
+                Err(lost) => lost,
+            };
+            tries -= 1;
+            let gives_way = lost.holder == *holder
+                || matches!(lost.state, State::Cooling { until } if until <= now);
+            let is_news = self.table(instance)?.get(&lost.thing).as_ref() != Some(&lost);
+            if is_news {
+                let table = self.table(instance)?;
+                table.remove(&lost.thing);
+                // Where it does not fit, what is in its way is about to go; until then it is lost as well.
+                let _ = table.insert(lost.clone());
+            }
+            if !(is_news && gives_way && tries > 0) {
+                return Ok(Outcome::Lost(lost));
+            }
+        }
+    }
+
+    fn try_once(
+        &mut self,
+        instance: &InstanceKey,
+        candidate: &Candidate,
+        holder: &Holder,
+    ) -> Result<Result<Lease, Lease>, Error> {
         let Draft { id, now, .. } = *self.draft();
         let Candidate {
             thing,
@@ -150,7 +188,7 @@ impl<K: Keep> Inner<K> {
         let table = self.table(instance)?;
         let mut before = match make_room(table, &thing, subnet, holder, now) {
             Ok(evicted) => evicted,
-            Err(other) => return Ok(Outcome::Lost(*other)),
+            Err(other) => return Ok(Err(*other)),
         };
         let own = table.get(&thing);
         let mut won = Lease {
@@ -166,11 +204,25 @@ impl<K: Keep> Inner<K> {
             since: now,
         };
         match &own {
-            Some(own) if is_reserved_by(own, id) => return Ok(Outcome::Won(own.clone())),
+            Some(own) if is_reserved_by(own, id) => return Ok(Ok(own.clone())),
             Some(own) if own.state == State::Held => {
                 (won.state, won.since) = (own.state, own.since);
             }
-            _ => put(table, won.clone()),
+            _ => {
+                let claimed = self.keep.claim(&won, own.as_ref(), &before, now);
+                let table = self.table(instance)?;
+                if let Ok(Claimed::Won) = claimed {
+                    put(table, won.clone());
+                } else {
+                    for lease in before {
+                        put(table, lease);
+                    }
+                    return claimed.map(|claimed| match claimed {
+                        Claimed::Won => Ok(won),
+                        Claimed::Lost(lost) => Err(lost),
+                    });
+                }
+            }
         }
         before.extend(own);
         let (key, draft) = ((instance.clone(), thing), self.draft());
@@ -185,7 +237,7 @@ impl<K: Keep> Inner<K> {
             gateway,
             before,
         });
-        Ok(Outcome::Won(won))
+        Ok(Ok(won))
     }
 
     fn release(
@@ -348,6 +400,7 @@ impl<K: Keep> Txn for Handle<'_, K> {
         };
         let change = inner.plan_reserve(open, self.now)?;
         inner.make(change)?;
+        inner.keep.draft_ended();
         inner.draft = None;
         drop(inner);
         Ok(self.id)

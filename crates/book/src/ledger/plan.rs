@@ -110,6 +110,15 @@ fn entry(event: Event, at: Time, lease: &Lease, txn: Option<TxnId>) -> Entry {
     }
 }
 
+/// The end of something that a process took and never reserved.
+pub(super) fn expired(lease: &Lease, now: Time) -> Entry {
+    let txn = match lease.state {
+        State::Reserved { txn, .. } => Some(txn),
+        State::Held | State::Cooling { .. } => None,
+    };
+    entry(Event::Expired, now, lease, txn)
+}
+
 impl<K: Keep> Inner<K> {
     fn lease_of(
         &mut self,

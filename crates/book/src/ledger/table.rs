@@ -4,7 +4,7 @@ use mooring_api::{Cidr, Time};
 use mooring_ipam::{Holder, Lease, State, Table, Thing, TxnId};
 
 /// Whether a lease is reserved by that transaction.
-pub(super) fn is_reserved_by(lease: &Lease, by: TxnId) -> bool {
+pub(crate) fn is_reserved_by(lease: &Lease, by: TxnId) -> bool {
     matches!(lease.state, State::Reserved { txn, .. } if txn == by)
 }
 
