@@ -85,11 +85,14 @@ impl ControlPlane {
     /// The one of this test binary, started by whoever asks first. Where the programs are absent it is a counted skip
     /// `no-control-plane`, and `None`.
     pub fn shared() -> Option<&'static Self> {
-        static SHARED: OnceLock<Option<ControlPlane>> = OnceLock::new();
-        // Per test, not per process: every test that asks is one that was skipped.
+        static SHARED: OnceLock<Result<ControlPlane, Failure>> = OnceLock::new();
+        // Asked for by every test, so that every test without is counted.
         let programs = programs()?;
-        let shared = SHARED.get_or_init(|| Some(Self::must_start(programs, Options::default())));
-        shared.as_ref()
+        let shared = SHARED.get_or_init(|| Self::start_here(programs, Options::default()));
+        match shared {
+            Ok(plane) => Some(plane),
+            Err(e) => panic!("no control plane: {e}"),
+        }
     }
 
     /// One of its own, stopped on drop.
@@ -99,7 +102,8 @@ impl ControlPlane {
 
     /// The same with options.
     pub fn start_with(options: Options) -> Option<Self> {
-        Some(Self::must_start(programs()?, options))
+        let started = Self::start_here(programs()?, options);
+        Some(started.unwrap_or_else(|e| panic!("no control plane: {e}")))
     }
 
     /// One with the controller manager in a directory that stays, whose processes outlive us: for `cargo xtask up`.
@@ -132,18 +136,17 @@ impl ControlPlane {
         found.ok_or_else(|| Failure::new(format!("{name} is not noted")))
     }
 
-    #[track_caller]
-    fn must_start(programs: Programs, options: Options) -> Self {
+    fn start_here(programs: Programs, options: Options) -> Result<Self, Failure> {
         let dir = tempfile::Builder::new()
             .prefix("moor-control-plane-")
             .tempdir();
         // From here on the directory is its processes' to remove, so that it goes also after SIGKILL.
         let dir = crate::must(dir, "make", Path::new("a temporary directory")).keep();
         let started = Self::start_in(&dir, programs, options, Life::Ours);
-        started.unwrap_or_else(|e| {
+        if started.is_err() {
             let _ = std::fs::remove_dir_all(&dir);
-            panic!("no control plane: {e}")
-        })
+        }
+        started
     }
 
     fn start_in(

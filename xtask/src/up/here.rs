@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,7 @@ pub(super) fn up(dir: &Path) -> Result<()> {
     let before = Detached::of(dir);
     if !before.is_empty() && before.iter().all(Detached::is_running) {
         println!("It is up already.");
-        tell(dir);
-        return Ok(());
+        return tell(dir);
     }
     if before.iter().any(Detached::is_running) {
         let ended = before.iter().filter(|process| !process.is_running());
@@ -45,12 +45,15 @@ pub(super) fn up(dir: &Path) -> Result<()> {
         }
     }
     started?;
-    tell(dir);
-    Ok(())
+    tell(dir)
 }
 
 fn start(dir: &Path) -> Result<()> {
-    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    // The administrator's token is in it.
+    let mut private = fs::DirBuilder::new();
+    private.recursive(true).mode(0o700);
+    let made = private.create(dir);
+    made.with_context(|| format!("cannot make {}", dir.display()))?;
     println!("Starting etcd, kube-apiserver and kube-controller-manager …");
     let plane = ControlPlane::start_detached(dir)?;
     println!("Applying deploy/crds …");
@@ -102,7 +105,8 @@ fn ready(address: SocketAddr) -> std::io::Result<String> {
     Ok(answer)
 }
 
-fn tell(dir: &Path) {
+fn tell(dir: &Path) -> Result<()> {
+    let kubectl = crate::setup::place("kubectl")?.join("bin");
     let kubeconfig = dir.join("admin.kubeconfig");
     println!();
     for Detached { name, pid, .. } in Detached::of(dir) {
@@ -111,9 +115,11 @@ fn tell(dir: &Path) {
     println!("  logs and data in {}", dir.display());
     println!("\nNext:");
     println!("  export KUBECONFIG={}", kubeconfig.display());
+    println!("  export PATH={}:$PATH", kubectl.display());
     println!("  kubectl api-resources --api-group=ipam.resource.nephio.org");
     println!("  kubectl get ipprefixes,ipclaims -A");
     println!("  cargo xtask down");
+    Ok(())
 }
 
 pub(super) fn down(dir: &Path) -> Result<()> {
@@ -122,7 +128,7 @@ pub(super) fn down(dir: &Path) -> Result<()> {
         println!("Nothing is up in {}.", dir.display());
         return Ok(());
     }
-    // Clients before servers: by name that is moor-controller before kube-*, before etcd.
+    // Clients before servers: by name, from the end, that is moor-controller, the two of Kubernetes, etcd.
     for process in all.iter().rev() {
         process.stop()?;
         println!("  stopped {}", process.name);

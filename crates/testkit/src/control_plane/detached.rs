@@ -66,12 +66,11 @@ impl Detached {
     /// Asks it to end, and ends it when it does not. One that has ended is success.
     pub fn stop(&self) -> Result<(), Failure> {
         for how in [Signal::TERM, Signal::KILL] {
-            let end = Instant::now() + BOUND;
-            while self.is_running() {
-                if Instant::now() > end {
-                    break;
-                }
+            if self.is_running() {
                 signal(self.pid, how);
+            }
+            let end = Instant::now() + BOUND;
+            while self.is_running() && Instant::now() < end {
                 std::thread::sleep(PAUSE);
             }
         }

@@ -113,6 +113,38 @@ fn the_controller_manager_collects_what_has_lost_its_owner() {
         .ok();
 }
 
+/// Stops what a test detached, also when the test fails.
+struct Stopped<'a>(&'a Path);
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        for process in Detached::of(self.0).iter().rev() {
+            process.stop().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_detached_one_outlives_its_value_and_is_stopped_by_what_its_directory_says() {
+    if programs().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let stopped = Stopped(dir.path());
+    let plane = ControlPlane::start_detached(dir.path()).unwrap();
+    let sleep = ["600".to_owned()];
+    let beside = plane.run_detached("sleep", Path::new("sleep"), &sleep);
+    assert!(beside.unwrap().is_running());
+    drop(plane);
+    let all = Detached::of(dir.path());
+    let names: Vec<&str> = all.iter().map(|process| process.name.as_str()).collect();
+    let wanted = ["etcd", "kube-apiserver", "kube-controller-manager", "sleep"];
+    assert_eq!(names, wanted);
+    assert!(all.iter().all(Detached::is_running), "{all:?}");
+    drop(stopped);
+    assert!(!all.iter().any(Detached::is_running), "{all:?}");
+}
+
 /// Processes of a control plane name its directory among their arguments.
 fn processes_of(dir: &Path) -> Vec<String> {
     let dir = dir.to_string_lossy().into_owned();
