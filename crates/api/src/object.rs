@@ -110,12 +110,14 @@ pub mod annotation {
     pub const ADDRESSES: &str = "mooring.dev/addresses";
     /// DNS servers, comma separated.
     pub const DNS: &str = "mooring.dev/dns";
-    /// On an IPPrefix: where addresses are taken from.
+    /// Twin of `IPPrefix.spec.ranges`: where addresses are taken from.
     pub const RANGES: &str = "mooring.dev/ranges";
-    /// On an IPPrefix: what is never handed out.
+    /// Twin of `IPPrefix.spec.exclude`: what is never handed out.
     pub const EXCLUDE: &str = "mooring.dev/exclude";
-    /// On an IPPrefix: how long a released address rests.
+    /// Twin of `IPPrefix.spec.coolDown`: how long a released address rests.
     pub const COOL_DOWN: &str = "mooring.dev/cool-down";
+    /// Twin of `IPPrefix.spec.allocations`: `ADDRESS=CLAIM` or `ADDRESS=CLAIM@CLUSTER`, comma separated.
+    pub const ALLOCATIONS: &str = "mooring.dev/allocations";
     /// On an IPPrefix: "true" while nothing new is handed out from it.
     pub const DRAIN: &str = "mooring.dev/drain";
     /// On a NetworkInstance: a routing domain of its own.
@@ -154,6 +156,8 @@ pub mod label {
     pub const ADDRESS_FAMILY: &str = "nephio.org/address-family";
     /// "true": the host part of this prefix is the gateway.
     pub const GATEWAY: &str = "nephio.org/gateway";
+    /// "true": ours to act on, where another controller serves the kind too.
+    pub const MANAGED: &str = "mooring.dev/managed";
     /// On what the sync role applied: which RootSync did, as a digest of its namespace and name.
     pub const SYNC: &str = "mooring.dev/sync";
     /// pool, loopback, network.

@@ -11,7 +11,7 @@ use mooring_api::kinds::nephio::vlan::{VLANClaimSpec, VLANClaimStatus};
 use mooring_api::{
     AddrRange, Family, Finding, HostCidr, ObjectRef, Selector, Status, VlanId, annotation, label,
 };
-use mooring_ipam::{Claim, Holder, InstanceKey, Kind, Order, Pools, Thing, Want};
+use mooring_ipam::{Claim, Holder, InstanceKey, Kind, Lease, Order, Pools, Thing, Want};
 use serde_json::{Map, Value, json};
 
 use crate::Context;
@@ -352,6 +352,14 @@ pub fn vlan_holder(network: &InstanceKey, cluster: &str) -> Holder {
     holder
 }
 
+/// An address as a status shows it: with the length of its subnet, where hosts of one are asked for.
+pub(crate) fn shown(addr: IpAddr, lease: &Lease, kind: Kind) -> HostCidr {
+    match (lease.subnet, kind) {
+        (Some(subnet), Kind::Network) => subnet.host(addr),
+        _ => HostCidr::single(addr),
+    }
+}
+
 /// Writes the book's answer into the claim's status, and sets its condition.
 pub fn answer(bundle: &mut Bundle, wish: &Wish, given: &Given) {
     let Given { lease, kept } = given;
@@ -379,11 +387,7 @@ pub fn answer(bundle: &mut Bundle, wish: &Wish, given: &Given) {
         .flatten();
     match lease.thing {
         Thing::Addr(addr) => {
-            let shown = match (lease.subnet, wish.claim.kind) {
-                (Some(subnet), Kind::Network) => subnet.host(addr),
-                _ => HostCidr::single(addr),
-            };
-            set("prefix", Some(json!(shown)));
+            set("prefix", Some(json!(shown(addr, lease, wish.claim.kind))));
             set("gateway", gateway.map(|g| json!(g)));
             object.remove_annotation(RANGE);
             object.remove_annotation(KEPT_ADDRESS);
@@ -461,23 +465,31 @@ pub fn allocations(bundle: &mut Bundle, ports: &[Port], cluster: &Cluster) -> Ve
             let reference = ObjectRef::new(&port.object.api_version, "IPAllocation", &port.name)
                 .within(&port.namespace);
             let mut made = Object::generated(&reference, &port.object);
-            let mut spec = json!({ "kind": "network" });
-            let map = map_below(&mut spec, &[]);
-            if let Some(instance) = &port.instance {
-                map.insert("networkInstance".into(), instance_reference(instance));
-            }
-            map.insert(
-                "prefix".into(),
-                json!(HostCidr::single(answer.prefix.addr())),
-            );
-            if let Some(gateway) = answer.gateway {
-                map.insert("gateway".into(), json!(gateway));
-            }
+            let instance = port.instance.as_ref();
+            let spec = allocation_spec(instance, answer.prefix.addr(), answer.gateway);
             map_below(&mut made.value, &[]).insert("spec".into(), spec);
             findings.extend(bundle.upsert(made).err());
         }
     }
     findings
+}
+
+/// What an IPAllocation says: the one address, without its subnet.
+pub(crate) fn allocation_spec(
+    instance: Option<&InstanceKey>,
+    addr: IpAddr,
+    gateway: Option<IpAddr>,
+) -> Value {
+    let mut spec = json!({ "kind": "network" });
+    let map = map_below(&mut spec, &[]);
+    if let Some(instance) = instance {
+        map.insert("networkInstance".into(), instance_reference(instance));
+    }
+    map.insert("prefix".into(), json!(HostCidr::single(addr)));
+    if let Some(gateway) = gateway {
+        map.insert("gateway".into(), json!(gateway));
+    }
+    spec
 }
 
 /// Sets the condition of every Interface whose claims are all answered.

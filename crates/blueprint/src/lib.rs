@@ -24,6 +24,7 @@ pub mod networks;
 pub mod pools;
 pub mod port;
 pub mod replacements;
+pub mod standing;
 pub mod sweep;
 pub mod variant;
 pub mod workload;

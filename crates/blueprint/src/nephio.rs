@@ -27,6 +27,7 @@ use serde_json::Value;
 
 use crate::bundle::{Bundle, Object};
 
+pub(crate) use claims::family;
 pub use claims::{Lookup, answer, forget, found, leaving, lookups, refuse, wants};
 pub use dependency::{Provider, depends, link};
 pub use pools::pools;
@@ -44,7 +45,7 @@ const DELETE: &str = "specializer.nephio.org/delete";
 /// The name that a VLAN is claimed under.
 const VLAN_CLAIM_NAME: &str = "specializer.nephio.org/vlanClaimName";
 /// `get` looks an address up instead of claiming one.
-const ACTION: &str = "nephio.org/action";
+pub(crate) const ACTION: &str = "nephio.org/action";
 /// The condition and gate of the whole package.
 pub const SPECIALIZE: &str = "nephio.org.Specializer.specialize";
 
@@ -90,12 +91,14 @@ impl Function {
 
 /// Whether a package is written for the published functions.
 pub fn is_marked(bundle: &Bundle) -> bool {
-    let marked = |o: &Object| {
-        let annotations = o.value.pointer("/metadata/annotations");
-        let annotations = annotations.and_then(Value::as_object);
-        annotations.is_some_and(|a| a.keys().any(|k| k.starts_with(PREFIX)))
-    };
-    bundle.marks.gates.has(SPECIALIZE) || bundle.objects.iter().any(marked)
+    bundle.marks.gates.has(SPECIALIZE) || bundle.objects.iter().any(has_mark)
+}
+
+/// Whether an object carries a mark of the published functions.
+pub fn has_mark(object: &Object) -> bool {
+    let annotations = object.value.pointer("/metadata/annotations");
+    let annotations = annotations.and_then(Value::as_object);
+    annotations.is_some_and(|a| a.keys().any(|k| k.starts_with(PREFIX)))
 }
 
 /// Runs a function over a package. What is said is a warning: the conditions say it too, and a run of the published

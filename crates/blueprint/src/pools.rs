@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use mooring_api::kinds::nephio::ipam::{IPPrefixSpec, NetworkInstanceSpec, PrefixKind};
+use mooring_api::kinds::nephio::ipam::{Allocation, IPPrefixSpec, NetworkInstanceSpec, PrefixKind};
 use mooring_api::{AddrRange, Cidr, Code, Family, Finding, HostCidr, Span, annotation, label};
 use mooring_ipam::{Instance, InstanceKey, Kept, Kind, Pools, Prefix};
 
@@ -12,6 +12,7 @@ use crate::bundle::{Object, group};
 use crate::choices;
 
 const RANGES: &str = "ranges `FIRST-LAST` or CIDRs, comma separated";
+const ALLOCATIONS: &str = "ADDRESS=CLAIM or ADDRESS=CLAIM@CLUSTER, comma separated";
 const SPAN: &str = "a duration such as 90s, 10m or 1h30m";
 
 /// Reads every pool among `objects`, and says what is wrong with them.
@@ -93,32 +94,96 @@ fn prefix(object: &Object, pools: &Pools, findings: &mut Vec<Finding>) -> Result
     } else {
         cidr.hosts().first()
     };
-    let kept = spec.allocations.iter().map(|a| Kept {
-        range: if a.prefix.is_host() {
-            AddrRange::single(a.prefix.addr())
-        } else {
-            a.prefix.subnet().range()
-        },
-        claim: a
-            .claim_ref
-            .as_ref()
-            .map(|r| r.name.clone())
-            .unwrap_or_default(),
-        cluster: a.cluster().unwrap_or_default().to_owned(),
-    });
+    let mut wrong = Vec::new();
+    let mut ranges = |field: &str, written: Vec<AddrRange>, key: &str| {
+        let written = (!written.is_empty()).then_some(written);
+        choices::twin(object, (field, written), (key, RANGES), many, &mut wrong).unwrap_or_default()
+    };
+    let (inside, exclude) = (
+        ranges("spec.ranges", spec.ranges, annotation::RANGES),
+        ranges("spec.exclude", spec.exclude, annotation::EXCLUDE),
+    );
+    let cool_down = choices::twin(
+        object,
+        ("spec.coolDown", spec.cool_down),
+        (annotation::COOL_DOWN, SPAN),
+        |text| text.parse().ok(),
+        &mut wrong,
+    );
+    let allocations: Vec<Kept> = spec.allocations.iter().map(kept).collect();
+    let allocations = choices::twin(
+        object,
+        (
+            "spec.allocations",
+            (!allocations.is_empty()).then_some(allocations),
+        ),
+        (annotation::ALLOCATIONS, ALLOCATIONS),
+        many_kept,
+        &mut wrong,
+    );
+    let drain = choices::one(object, annotation::DRAIN, "true or false", &mut wrong);
+    // Where nobody knows which addresses are meant, who has one keeps it, and nobody gets a new one.
+    let unsure = !wrong.is_empty();
+    findings.append(&mut wrong);
     Ok(Prefix {
         field: "spec.prefix".to_owned(),
         instance,
         cidr,
         kind: kind(spec.kind),
         gateway: has_gateway(spec.kind, cidr).then_some(gateway),
-        ranges: choices::list(object, annotation::RANGES, RANGES, findings),
-        exclude: choices::list(object, annotation::EXCLUDE, RANGES, findings),
-        cool_down: choices::one(object, annotation::COOL_DOWN, SPAN, findings).unwrap_or_default(),
-        drain: choices::one(object, annotation::DRAIN, "true or false", findings).unwrap_or(false),
-        kept: kept.collect(),
+        ranges: inside,
+        exclude,
+        cool_down: cool_down.unwrap_or_default(),
+        drain: drain.unwrap_or(false) || unsure,
+        kept: allocations.unwrap_or_default(),
         labels,
         origin: reference,
+    })
+}
+
+/// An allocation of the spec.
+fn kept(a: &Allocation) -> Kept {
+    Kept {
+        range: written_range(a.prefix),
+        claim: a
+            .claim_ref
+            .as_ref()
+            .map(|r| r.name.clone())
+            .unwrap_or_default(),
+        cluster: a.cluster().unwrap_or_default().to_owned(),
+    }
+}
+
+/// With host bits it is that one address.
+fn written_range(prefix: HostCidr) -> AddrRange {
+    if prefix.is_host() {
+        AddrRange::single(prefix.addr())
+    } else {
+        prefix.subnet().range()
+    }
+}
+
+fn listed<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    let words = text.split(',').map(str::trim).filter(|t| !t.is_empty());
+    words.map(parse).collect()
+}
+
+fn many(text: &str) -> Option<Vec<AddrRange>> {
+    listed(text, |t| t.parse().ok())
+}
+
+fn many_kept(text: &str) -> Option<Vec<Kept>> {
+    listed(text, |entry| {
+        let (prefix, claim) = entry.split_once('=')?;
+        let (claim, cluster) = claim.split_once('@').unwrap_or((claim, ""));
+        let one = |text: &str| text.parse().ok().map(HostCidr::single);
+        let prefix = prefix.trim();
+        let prefix = prefix.parse().ok().or_else(|| one(prefix))?;
+        (!claim.trim().is_empty()).then(|| Kept {
+            range: written_range(prefix),
+            claim: claim.trim().to_owned(),
+            cluster: cluster.trim().to_owned(),
+        })
     })
 }
 
@@ -200,4 +265,52 @@ pub fn siblings(pools: &Pools, instance: &InstanceKey, own: HostCidr) -> Vec<Cid
         .collect();
     others.sort();
     others
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn prefix(annotations: serde_json::Value, spec: serde_json::Value) -> Object {
+        let mut value = json!({
+            "apiVersion": "ipam.resource.nephio.org/v1alpha1", "kind": "IPPrefix",
+            "metadata": { "name": "n3", "annotations": annotations },
+            "spec": { "prefix": "10.1.2.0/24", "networkInstance": { "name": "ran" } },
+        });
+        for (key, entry) in spec.as_object().unwrap() {
+            value["spec"][key] = entry.clone();
+        }
+        Object {
+            value,
+            source: None,
+        }
+    }
+
+    #[test]
+    fn a_field_and_its_twin_say_the_same() {
+        let spec = json!({ "ranges": ["10.1.2.20-10.1.2.29"], "exclude": ["10.1.2.25"], "coolDown": "10m",
+            "allocations": [{ "prefix": "10.1.2.21/24", "claimRef": { "name": "upf", "cluster": "edge" } }] });
+        let twins = json!({ "mooring.dev/ranges": "10.1.2.20-10.1.2.29", "mooring.dev/exclude": "10.1.2.25",
+            "mooring.dev/cool-down": "10m", "mooring.dev/allocations": "10.1.2.21=upf@edge" });
+        let (by_field, none) = read(&[prefix(json!({}), spec.clone())]);
+        assert_eq!(none, []);
+        for (annotations, spec) in [(twins.clone(), json!({})), (twins, spec)] {
+            let (pools, findings) = read(&[prefix(annotations, spec)]);
+            assert_eq!(findings, []);
+            assert_eq!(pools.prefixes, by_field.prefixes);
+        }
+        assert_eq!(by_field.prefixes[0].cool_down, Span(600));
+        assert_eq!(by_field.prefixes[0].kept[0].cluster, "edge");
+    }
+
+    #[test]
+    fn where_field_and_twin_disagree_nothing_new_is_handed_out() {
+        let spec = json!({ "ranges": ["10.1.2.20-10.1.2.29"] });
+        let twin = json!({ "mooring.dev/ranges": "10.1.2.20-10.1.2.30" });
+        let (pools, findings) = read(&[prefix(twin, spec)]);
+        assert_eq!(findings[0].code, Code::InvalidAnnotation);
+        assert!(pools.prefixes[0].drain);
+    }
 }

@@ -62,6 +62,7 @@ const PAGES: &[(&str, &str)] = files! { "docs/findings":
     "DynamicUpfAddress.md",
     "ExternalIpam.md",
     "FieldConflict.md",
+    "FieldDropped.md",
     "FileInTheWay.md",
     "FileTooLarge.md",
     "FileUnreadable.md",

@@ -63,6 +63,8 @@ codes! {
     UnknownField,
     /// A field's value breaks the kind's schema.
     InvalidField,
+    /// The definition of the kind that is installed drops a field that was written.
+    FieldDropped,
     /// Two objects have the same kind, namespace and name.
     DuplicateObject,
     /// An annotation of ours does not have its grammar.

@@ -17,7 +17,7 @@ use super::reference::{Gvk, Ref};
 use super::{ACTION, Function, OWNER, VLAN_CLAIM_NAME};
 use crate::Context;
 use crate::bundle::{Bundle, Object, map_below};
-use crate::claim::{Wish, claim_to_vlan, vlan_holder};
+use crate::claim::{Wish, claim_to_vlan, shown, vlan_holder};
 use crate::pools::kind;
 
 fn subject(function: Function) -> Gvk {
@@ -178,7 +178,7 @@ fn holder(object: &Object, cluster: String, family: Family, ctx: &Context<'_>) -
 }
 
 /// As the selector or the spec says; else that of what it had or wants; else of the first prefix that would match.
-fn family(
+pub(crate) fn family(
     spec: &IPClaimSpec,
     had: Option<HostCidr>,
     instance: &InstanceKey,
@@ -248,11 +248,7 @@ pub fn answer(bundle: &mut Bundle, wish: &Wish, lease: &Lease) {
     let mut status = Map::new();
     match lease.thing {
         Thing::Addr(addr) => {
-            let shown = match (lease.subnet, wish.claim.kind) {
-                (Some(subnet), Kind::Network) => subnet.host(addr),
-                _ => HostCidr::single(addr),
-            };
-            status.insert("prefix".into(), json!(shown));
+            status.insert("prefix".into(), json!(shown(addr, lease, wish.claim.kind)));
             if let Some(gateway) = lease.gateway.filter(|_| wish.claim.kind == Kind::Network) {
                 status.insert("gateway".into(), json!(gateway));
             }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PrefixKind;
-use crate::HostCidr;
+use crate::{AddrRange, HostCidr, Span};
 use crate::kinds::text::{empty_is_none, host_cidr_or_empty};
 use crate::kinds::{Reference, StatusCondition};
 
@@ -29,11 +29,29 @@ use crate::kinds::{Reference, StatusCondition};
         type_ = "string",
         json_path = ".spec.networkInstance.name"
     ),
-    printcolumn(name = "Kind", type_ = "string", json_path = ".spec.kind"),
+    printcolumn(
+        name = "Kind",
+        type_ = "string",
+        json_path = ".spec.kind",
+        priority = 1
+    ),
+    printcolumn(name = "Size", type_ = "string", json_path = ".status.size"),
+    printcolumn(name = "Used", type_ = "string", json_path = ".status.used"),
+    printcolumn(
+        name = "Reserved",
+        type_ = "string",
+        json_path = ".status.reserved"
+    ),
+    printcolumn(name = "Free", type_ = "string", json_path = ".status.free"),
     printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='Ready')].status"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason"
     ),
     printcolumn(
         name = "Age",
@@ -68,6 +86,18 @@ pub struct IPPrefixSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8192))]
     pub allocations: Vec<Allocation>,
+    /// Where addresses are taken from: `first-last`, a network, or one address. Empty is the whole prefix. Where the
+    /// installed definition has no such field, write the annotation `mooring.dev/ranges`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024))]
+    pub ranges: Vec<AddrRange>,
+    /// What is never handed out, written as in ranges. Or the annotation `mooring.dev/exclude`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024))]
+    pub exclude: Vec<AddrRange>,
+    /// How long a released address rests before another gets it, such as `10m`. Or the annotation `mooring.dev/cool-down`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cool_down: Option<Span>,
 }
 
 /// Something kept for one claim. With host bits it is that one address.
@@ -125,6 +155,18 @@ pub struct IPPrefixStatus {
     )]
     #[schemars(schema_with = "host_cidr_or_empty")]
     pub prefix: Option<HostCidr>,
+    /// How many addresses may be handed out. As text, since an IPv6 prefix has more than a number of JSON can say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// How many are held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<String>,
+    /// How many are reserved by drafts, or rest after their release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<String>,
+    /// How many nobody has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free: Option<String>,
     /// Synced, Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<StatusCondition>,

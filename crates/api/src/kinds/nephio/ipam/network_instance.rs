@@ -27,10 +27,23 @@ use crate::kinds::StatusCondition;
         type_ = "string",
         json_path = ".spec.prefixes[0].prefix"
     ),
+    printcolumn(name = "Size", type_ = "string", json_path = ".status.size"),
+    printcolumn(name = "Used", type_ = "string", json_path = ".status.used"),
+    printcolumn(
+        name = "Reserved",
+        type_ = "string",
+        json_path = ".status.reserved"
+    ),
+    printcolumn(name = "Free", type_ = "string", json_path = ".status.free"),
     printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='Ready')].status"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason"
     ),
     printcolumn(
         name = "Age",
@@ -59,6 +72,18 @@ pub struct NetworkInstanceStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub prefixes: Vec<Prefix>,
+    /// How many addresses its prefixes may hand out. As text, since an IPv6 prefix has more than a number of JSON can say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// How many are held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<String>,
+    /// How many are reserved by drafts, or rest after their release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<String>,
+    /// How many nobody has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free: Option<String>,
     /// Synced, Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<StatusCondition>,

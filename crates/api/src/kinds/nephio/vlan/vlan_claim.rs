@@ -32,6 +32,11 @@ use crate::{Selector, VlanId};
         json_path = ".status.conditions[?(@.type=='Ready')].status"
     ),
     printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason"
+    ),
+    printcolumn(
         name = "Age",
         type_ = "date",
         json_path = ".metadata.creationTimestamp"
