@@ -6,7 +6,8 @@
 //! | how results and skips are counted | `suite` |
 //! | fuzz runs of `--soak` | `fuzz` |
 //! | measurements and their table | `bench` |
-//! | generated files | `generate` (CRDs), `findings` (the index) |
+//! | generated files | `generate` (CRDs, the chart's part), `findings` (the index) |
+//! | container images | `images` |
 //! | components that tests build once | `setup` |
 //! | a control plane on this machine | `up` |
 #![allow(
@@ -21,6 +22,7 @@ mod findings;
 mod fuzz;
 #[path = "gen.rs"]
 mod generate;
+mod images;
 mod setup;
 mod shell;
 mod suite;
@@ -62,12 +64,14 @@ enum Command {
         #[arg(long, hide = true, requires = "name")]
         child: bool,
     },
-    /// Writes the generated files: CRDs, the findings index
+    /// Writes the generated files: CRDs, what the chart has of them, the findings index
     Gen {
         /// Writes nothing, fails when a file would change
         #[arg(long)]
         check: bool,
     },
+    /// Makes container images as OCI layouts, without a container engine
+    Images(images::Options),
     /// Starts a control plane on this machine with Mooring's kinds and controllers; it stays until `down`
     Up(up::Place),
     /// Stops what `up` started, and removes its directory
@@ -100,6 +104,7 @@ fn run(command: Command) -> Result<()> {
         } => bench::measure_here(&name),
         Command::Bench { name, .. } => bench::run(name.as_deref()),
         Command::Gen { check } => gen_all(check),
+        Command::Images(options) => images::run(&options),
         Command::Up(place) => up::up(&place),
         Command::Down(place) => up::down(&place),
         Command::Ci => ci::run(),

@@ -172,6 +172,11 @@ pub(crate) fn for_tests(room: Option<&str>) {
     }
 }
 
+/// The files of one of Debian's packages, fetched where they are absent: for an image.
+pub(crate) fn debian_package(name: &str) -> Result<PathBuf> {
+    debian::install(name, &cache())
+}
+
 impl Component {
     fn install(&self) -> Result<PathBuf> {
         match self.recipe {

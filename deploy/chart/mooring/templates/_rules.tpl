@@ -109,8 +109,8 @@ several roles share.
 # Its own configuration, for the caBundle of the certificate it issued itself.
 - apiGroups: [admissionregistration.k8s.io]
   resources: [validatingwebhookconfigurations]
-  resourceNames: [{{ include "mooring.name" . }}]
-  verbs: [get, patch, update]
+  resourceNames: [{{ include "mooring.name" . }}-webhook]
+  verbs: [get, patch]
 {{- end }}
 {{- end -}}
 
@@ -122,7 +122,7 @@ several roles share.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   resourceNames: [moor-controller-{{ . }}]
-  verbs: [get, update, patch]
+  verbs: [get, update]
 {{- end -}}
 
 {{/* Journal, transactions and packages of the book; the inventory of a sync. */}}
@@ -152,13 +152,13 @@ several roles share.
   resources: [configmaps]
   verbs: [get, list, watch]
 {{- if eq .Values.webhook.certificate "self" }}
-# The certificate that its replicas share.
+# The certificate that its replicas share. Its name is the program's, not the release's.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create]
 - apiGroups: [""]
   resources: [secrets]
-  resourceNames: [{{ include "mooring.name" . }}-webhook]
-  verbs: [get, update, patch]
+  resourceNames: [mooring-webhook-certificate]
+  verbs: [get, update]
 {{- end }}
 {{- end -}}
