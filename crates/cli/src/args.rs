@@ -12,6 +12,7 @@ mod keeping;
 mod package;
 mod pool;
 mod reserve;
+mod revision;
 mod verify;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -27,6 +28,10 @@ pub(crate) use pool::{
     PoolShrinkArgs, PoolSplitArgs, WhichArg,
 };
 pub(crate) use reserve::{ReleaseArgs, ReserveArgs};
+pub(crate) use revision::{
+    ActOn, AddressesArg, CloneArgs, DeleteArgs, DiffArgs, InitArgs, PackageCommand, PullArgs,
+    PushArgs, RejectArgs, RepositoryArg, RevisionListArgs, RollbackArgs,
+};
 pub(crate) use verify::{TraceArgs, VerifyArgs, VerifyFormat};
 
 /// Gives Kubernetes workloads secondary network interfaces that never move.
@@ -51,6 +56,12 @@ pub(crate) enum Command {
     Fleet(FleetArgs),
     #[command(name = "fn")]
     Function(FunctionArgs),
+    /// Packages in Git: drafts, proposals, versions, and their addresses
+    #[command(
+        subcommand,
+        after_help = "Example:\n  moor package list --repository packages.git"
+    )]
+    Package(PackageCommand),
     /// Pools: what there is to take from, how full it is, and how it changes
     #[command(subcommand, after_help = "Example:\n  moor pool list --mgmt mgmt")]
     Pool(PoolCommand),

@@ -69,6 +69,7 @@ fn run(command: Command, world: &World, output: &mut Output) -> anyhow::Result<E
         Command::Render(args) => commands::render::run(&args, world, output),
         Command::Fleet(args) => commands::fleet::run(&args, world, output),
         Command::Function(args) => commands::function::run(&args, world, output),
+        Command::Package(command) => commands::package::run(&command, world, output),
         Command::Pool(command) => commands::pool::run(&command, world, output),
         Command::Claim(args) => commands::claim::run(&args, world, output),
         Command::Reserve(args) => commands::reserve::run(&args, world, output),

@@ -118,7 +118,14 @@ impl Output {
             }
             _ => (chain(error.chain()), ""),
         };
+        let git = error
+            .chain()
+            .find_map(|cause| cause.downcast_ref::<mooring_package::revision::Error>());
         let code = book.map(mooring_book::Error::reason);
+        let (help, code) = match git {
+            Some(git) if book.is_none() => (git.help(), Some(git.reason())),
+            _ => (help, code),
+        };
         self.write_talk(&finding::render_plain(code, &said, help));
         Exit::Wrong
     }

@@ -20,6 +20,8 @@ use crate::output::Output;
 
 /// The variable that names the management directory.
 const MGMT_VARIABLE: &str = "MOOR_MGMT";
+/// The variable that names the repository of packages.
+const REPOSITORY_VARIABLE: &str = "MOOR_REPOSITORY";
 
 /// What is outside.
 #[derive(Debug)]
@@ -112,6 +114,19 @@ impl World {
                 "add --mgmt DIR, or set MOOR_MGMT, to say where pools and clusters are",
             )
         })
+    }
+
+    /// `$MOOR_REPOSITORY`.
+    pub(crate) fn repository(&self) -> Option<String> {
+        (self.variable)(REPOSITORY_VARIABLE)?.into_string().ok()
+    }
+
+    /// Where copies of Git repositories are kept.
+    pub(crate) fn git_cache(&self) -> PathBuf {
+        let cache = (self.variable)("XDG_CACHE_HOME").map(PathBuf::from);
+        let home = || Some(PathBuf::from((self.variable)("HOME")?).join(".cache"));
+        let cache = cache.or_else(home).unwrap_or_else(std::env::temp_dir);
+        cache.join("moor").join("git")
     }
 
     /// The book that the arguments, the environment and the management directory point at. It is opened at first use.

@@ -186,6 +186,7 @@ pub fn fleet(
             trees: &trees,
             carries: &crate::decide::carries,
             in_memory: false,
+            renew: false,
         };
         act.run(units, beside, report, progress)?
     };

@@ -88,6 +88,22 @@ impl Git {
         }
     }
 
+    /// Commits as the person whom git's own configuration names, where it names one.
+    #[must_use]
+    pub fn as_user(mut self) -> Self {
+        let ask = |key: &str| {
+            let nowhere = Repository::new(".");
+            let call = run::Call::new(&self, &nowhere, "config").args(["--get", key]);
+            let said = call.remote().ask().ok().filter(|said| said.ok)?;
+            let text = String::from_utf8_lossy(&said.out).trim().to_owned();
+            (!text.is_empty()).then_some(text)
+        };
+        if let (Some(name), Some(mail)) = (ask("user.name"), ask("user.email")) {
+            self.author = (name, mail);
+        }
+        self
+    }
+
     /// The repository's mirror, fetched now.
     pub fn open(&self, repository: &Repository) -> Result<Mirror, Error> {
         Mirror::open(self, repository)

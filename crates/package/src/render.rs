@@ -71,6 +71,7 @@ pub fn render(
         trees: &trees,
         carries: &crate::decide::carries,
         in_memory: false,
+        renew: false,
     };
     let (report, _) = act.run(units, Beside::default(), report, progress)?;
     Ok(report)
@@ -96,6 +97,8 @@ pub(crate) struct Act<'a> {
     pub(crate) carries: Carries<'a>,
     /// The files are handed back and written by somebody else.
     pub(crate) in_memory: bool,
+    /// A draft reserves what it has not for good, even where that is reserved already.
+    pub(crate) renew: bool,
 }
 
 impl Act<'_> {
@@ -115,6 +118,7 @@ impl Act<'_> {
             trees,
             carries,
             in_memory,
+            renew,
         } = *self;
         let mut txn = store.begin(request.now)?;
         let total = units.len();
@@ -183,8 +187,8 @@ impl Act<'_> {
         }
         let changes = trees.changes(files, target, &mut report);
         report.book_changed = match request.draft {
-            Some(span) => hold::is_wanted(store, &decided, request.now, span)?,
-            None => !txn.is_unchanged(),
+            Some(span) if !renew => hold::is_wanted(store, &decided, request.now, span)?,
+            _ => !txn.is_unchanged(),
         };
         let tell = |(unit, d): (Unit, Decided)| package_report(&unit, &d, target);
         let told = units.into_iter().zip(decided);

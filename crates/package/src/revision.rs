@@ -25,6 +25,7 @@ mod look;
 mod name;
 mod publish;
 mod skeleton;
+mod working;
 
 use std::fmt;
 
@@ -37,6 +38,7 @@ pub use look::{Newest, Open, Seen};
 pub use name::{PackageName, Workspace};
 pub use publish::Published;
 pub use skeleton::{Upstream, cloned, skeleton};
+pub use working::{Origin, Pulled, read_directory};
 
 use crate::git::{Files, Git, Mirror, Oid, Ref, Repository, Update};
 

@@ -24,13 +24,16 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::disk::{Tree, is_document};
+use crate::documents::Documents;
 use crate::git::Files;
 use crate::journal::Change;
 use crate::moved;
+use crate::read;
 use crate::render::{Act, Beside, RESERVATION, refused, sorted};
 use crate::report::{Dialect, Report, Request};
 use crate::site::Site;
 use crate::trees::{Trees, is_made};
+use crate::unit::Unit;
 use crate::vlan;
 
 /// How a package in memory is specialised.
@@ -50,6 +53,8 @@ pub struct Specialise<'a> {
     pub dialect: Option<Dialect>,
     /// Reserve for this long and leave it so, for a draft; commit where None.
     pub draft: Option<Span>,
+    /// For a draft: reserve anew what is only reserved yet, under a transaction of its own.
+    pub renew: bool,
     /// The addresses that the files say are those that the package gets, or it is refused: for a rollback.
     pub pinned: bool,
     /// Change nothing in the book.
@@ -75,6 +80,7 @@ impl<'a> Specialise<'a> {
             cluster: None,
             dialect: None,
             draft: None,
+            renew: false,
             pinned: false,
             check: false,
             deploy_records: false,
@@ -156,6 +162,7 @@ pub fn specialise(
         trees: &trees,
         carries: how.carries.unwrap_or(on_disk),
         in_memory: true,
+        renew: how.renew,
     };
     let (report, changes) = act.run(units, Beside::default(), report, &|_, _| ())?;
     if report.has_errors() {
@@ -184,6 +191,24 @@ pub(crate) fn identities(files: &Files) -> BTreeMap<String, String> {
         Some((dir.to_owned(), id.to_owned()))
     };
     files.iter().filter_map(id).collect()
+}
+
+/// Cluster and id of every package in these files that was specialised.
+pub(crate) fn holders(files: &Files) -> BTreeSet<(String, String)> {
+    let mut all = BTreeSet::new();
+    for package in layout(files).packages {
+        let paths = package.files.clone();
+        let bytes = paths.iter().filter_map(|p| Some((p.as_str(), files.get(p)?.as_slice())));
+        let documents = Documents::parse(bytes, ToOwned::to_owned, &mut Vec::new());
+        let Some(unit) = Unit::new(package.directory, package.files, documents) else {
+            continue;
+        };
+        let id = unit.bundle.marks.annotations.get(annotation::PACKAGE_ID);
+        if let (Some(cluster), Some(id)) = (read::cluster(&unit), id) {
+            all.insert((cluster.name, id.clone()));
+        }
+    }
+    all
 }
 
 /// What the package says itself goes before what it was.

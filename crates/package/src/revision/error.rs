@@ -1,5 +1,9 @@
 //! Why an act on a package was not done. Nothing was changed then.
 
+use std::path::PathBuf;
+
+use mooring_api::Finding;
+
 use super::{Lifecycle, PackageName, Workspace};
 use crate::git;
 
@@ -79,6 +83,15 @@ pub enum Error {
         /// What is there.
         other: String,
     },
+    /// The directory has changes that would be lost, or was never pulled.
+    #[error("{} has files of its own", dir.display())]
+    DirectoryChanged {
+        /// Which.
+        dir: PathBuf,
+    },
+    /// The directory cannot be read or written.
+    #[error("{}", .0.first().map(ToString::to_string).unwrap_or_default())]
+    Directory(Vec<Finding>),
     /// The directory holds no package, or cannot be written as one.
     #[error("{what}")]
     NoPackage {
@@ -108,6 +121,8 @@ impl Error {
             Self::NotReady { .. } => "NotReady",
             Self::InTheWay { .. } => "RefInTheWay",
             Self::NoPackage { .. } => "PackageMissing",
+            Self::DirectoryChanged { .. } => "DirectoryChanged",
+            Self::Directory(_) => "DirectoryUnusable",
         }
     }
 
@@ -138,6 +153,8 @@ impl Error {
                 "push or propose it with --mgmt, or let the controller specialise it; the Kptfile's conditions say what is missing"
             }
             Self::InTheWay { .. } => "choose another --workspace",
+            Self::DirectoryChanged { .. } => "push your changes, or pull into another directory",
+            Self::Directory(_) => "check the directory and its permissions",
             Self::NoPackage { .. } => "name a directory with a Kptfile",
         }
     }
