@@ -13,6 +13,7 @@ mod contract;
 mod crash;
 mod disk;
 mod files;
+mod kubernetes;
 mod lazy;
 mod made;
 mod merging;
