@@ -29,7 +29,7 @@ const STEPS: &[Step] = &[
             "--workspace",
             "--all-targets",
             "--features",
-            "xtask/bench",
+            "xtask/bench,xtask/up",
             "--quiet",
             "--",
             "-D",
