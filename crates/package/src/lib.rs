@@ -48,6 +48,7 @@ pub use fleet::{DownstreamReport, FileTexts, FleetReport, FleetRequest, Happened
 pub use function::{Answer, Call, function, function_as};
 pub use import::{Imported, import_nephio};
 pub use located::{Located, located, yaml};
+pub use mooring_krm::is_krm;
 pub use pool::{PoolReport, PoolRequest, change_pool, change_pool_on};
 pub use read::{rebuild, verify};
 pub use render::render;

@@ -21,7 +21,9 @@ pub struct Located {
 /// is what lies below a hidden directory (`.status`, `.git`); a file that cannot be read is a finding with its line.
 pub fn located(files: &Files) -> (Vec<Located>, Vec<Finding>) {
     let mut findings = Vec::new();
-    let texts = files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
+    let texts = files
+        .iter()
+        .map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
     let texts = texts.filter(|(path, _)| mooring_krm::is_krm(path));
     let documents = Documents::parse(texts, ToOwned::to_owned, &mut findings);
     let object = |place: usize| {
@@ -58,14 +60,20 @@ mod tests {
     #[test]
     fn objects_have_the_line_of_their_kind_and_hidden_files_none() {
         let files = files(&[
-            ("a.yaml", "# one\napiVersion: v1\nkind: A\n---\napiVersion: v1\nkind: B\n"),
+            (
+                "a.yaml",
+                "# one\napiVersion: v1\nkind: A\n---\napiVersion: v1\nkind: B\n",
+            ),
             ("values.yaml", "just: values\n"),
             (".status/sync-status.yaml", "apiVersion: v1\nkind: C\n"),
             ("notes.txt", "kind: {"),
         ]);
         let (objects, findings) = located(&files);
         assert_eq!(findings, []);
-        let seen: Vec<_> = objects.iter().map(|o| (o.value["kind"].as_str(), o.location.line)).collect();
+        let seen: Vec<_> = objects
+            .iter()
+            .map(|o| (o.value["kind"].as_str(), o.location.line))
+            .collect();
         assert_eq!(seen, [(Some("A"), 3), (Some("B"), 6)]);
     }
 
@@ -78,7 +86,10 @@ mod tests {
         let (objects, findings) = located(&files);
         assert_eq!(objects.len(), 1);
         assert_eq!(findings[0].code, Code::YamlInvalid);
-        let at = findings[0].location.as_ref().map(|l| (l.file.as_str(), l.line >= 4));
+        let at = findings[0]
+            .location
+            .as_ref()
+            .map(|l| (l.file.as_str(), l.line >= 4));
         assert_eq!(at, Some(("a.yaml", true)));
     }
 }
