@@ -10,6 +10,8 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use mooring_api::{BadValue, Span};
 
+use crate::webhook::WebhookArgs;
+
 /// Runs Mooring's controllers beside a Kubernetes API.
 #[derive(Clone, Debug, Parser)]
 #[command(
@@ -59,6 +61,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) election: ElectionArgs,
     #[command(flatten)]
+    pub(crate) webhook: WebhookArgs,
+    #[command(flatten)]
     pub(crate) log: LogArgs,
 }
 
@@ -66,7 +70,11 @@ impl Args {
     /// Where mirrors of Git repositories are kept: below the home directory, where nobody else can put something first.
     pub(crate) fn git_cache(&self) -> PathBuf {
         let home = || std::env::var_os("HOME").map(PathBuf::from);
-        let cache = || home().unwrap_or_else(std::env::temp_dir).join(".cache/moor-controller/git");
+        let cache = || {
+            home()
+                .unwrap_or_else(std::env::temp_dir)
+                .join(".cache/moor-controller/git")
+        };
         self.git_cache.clone().unwrap_or_else(cache)
     }
 }
@@ -139,6 +147,14 @@ pub(crate) struct LogArgs {
         env = "MOOR_CONTROLLER_LOG"
     )]
     pub(crate) log: String,
+    #[cfg(feature = "otlp")]
+    #[arg(
+        long,
+        value_name = "URL",
+        help = "Where a collector takes spans by OTLP over HTTP, for example http://localhost:4318",
+        env = "MOOR_CONTROLLER_OTLP_ENDPOINT"
+    )]
+    pub(crate) otlp_endpoint: Option<String>,
 }
 
 /// How a line of the log looks.

@@ -18,7 +18,9 @@ mod metrics;
 mod roles;
 mod serve;
 mod shutdown;
+mod sync;
 mod telemetry;
+mod webhook;
 mod world;
 
 use std::process::ExitCode;
@@ -27,7 +29,7 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    telemetry::start(&args.log);
+    let _telemetry = telemetry::start(&args.log);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -26,7 +26,7 @@ const LAST_WORDS: Duration = Duration::from_secs(20);
 /// Runs until a signal comes or a role fails.
 pub(crate) async fn run(args: Args) -> Result<()> {
     let args = Arc::new(args);
-    let client = connect(&args).await?;
+    let (client, config) = connect(&args).await?;
     let metrics = Metrics::new();
     let readiness = Readiness::default();
     let (trigger, end) = shutdown::pair();
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         };
         let world = World::new(
             role,
-            client.clone(),
+            (client.clone(), config.clone()),
             args.clone(),
             metrics.clone(),
             readiness.clone(),
@@ -108,14 +108,16 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 async fn start(world: World) -> Result<()> {
     // Each role replaces its line when it moves in.
     match world.role {
-        Role::Ipam | Role::Packages | Role::Sync | Role::Webhook => {
+        Role::Sync => crate::sync::run(world).await,
+        Role::Webhook => crate::webhook::run(world).await,
+        Role::Ipam | Role::Packages => {
             world.shutdown.wait().await;
             Ok(())
         }
     }
 }
 
-async fn connect(args: &Args) -> Result<Client> {
+async fn connect(args: &Args) -> Result<(Client, Config)> {
     let mut config = match &args.kubeconfig {
         Some(path) => {
             let file = Kubeconfig::read_from(path)
@@ -127,7 +129,8 @@ async fn connect(args: &Args) -> Result<Client> {
         )?,
     };
     config.connect_timeout = Some(CONNECT);
-    Client::try_from(config).context("cannot make a client")
+    let client = Client::try_from(config.clone()).context("cannot make a client")?;
+    Ok((client, config))
 }
 
 /// Unique per process: the host's name for people, the rest for the machine.

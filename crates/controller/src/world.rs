@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Client;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::{Client, Config};
 use mooring_api::Time;
+use mooring_book::{Entry, KubeOptions, KubeStore, Writers};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -30,6 +31,7 @@ const NET: Duration = Duration::from_secs(600);
 pub(crate) struct World {
     pub(crate) role: Role,
     pub(crate) client: Client,
+    config: Config,
     pub(crate) args: Arc<Args>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
@@ -43,7 +45,7 @@ impl World {
     /// For one role.
     pub(crate) fn new(
         role: Role,
-        client: Client,
+        (client, config): (Client, Config),
         args: Arc<Args>,
         metrics: Arc<Metrics>,
         readiness: Readiness,
@@ -58,6 +60,7 @@ impl World {
             role,
             recorder: Recorder::new(client.clone(), reporter),
             client,
+            config,
             args,
             metrics,
             readiness,
@@ -77,6 +80,31 @@ impl World {
     pub(crate) fn now(&self) -> Time {
         let seconds = jiff::Timestamp::now().as_second();
         Time(u64::try_from(seconds).unwrap_or(0))
+    }
+
+    /// The cluster's address book, fenced by this role's leadership. It watches from the first call on, so a role opens one.
+    pub(crate) fn book(&self, writers: Writers) -> Result<Arc<KubeStore>, Error> {
+        let leadership = self.leadership.clone();
+        let role = self.role.name();
+        let options = KubeOptions {
+            namespace: self.args.namespace.clone(),
+            writers,
+            fence: Some(Arc::new(move || leadership.holds())),
+            // The audit trail of a cluster is its log: one write per address leaves no room for another.
+            observer: Some(Arc::new(move |entry: &Entry| {
+                tracing::info!(
+                    target: "mooring::audit",
+                    role,
+                    event = ?entry.event,
+                    instance = %entry.instance,
+                    thing = %entry.thing,
+                    holder = %entry.holder,
+                    "book"
+                );
+            })),
+            ..KubeOptions::default()
+        };
+        Ok(Arc::new(KubeStore::open(self.config.clone(), options)?))
     }
 
     /// Refuses to act when we do not lead (any more). Called right before every write.
