@@ -36,8 +36,8 @@ pub(super) fn files(root: &Path, kinds: &[Kind]) -> Result<BTreeMap<PathBuf, Str
     let [foreign, ours, alias] = directories();
     let mut files = BTreeMap::new();
     let mut kustomization = format!(
-        "{HEADER}# The management cluster; workload/ is the other. Kinds of others are not here: `kubectl create -f deploy/crds`\n\
-         # adds those that are absent and leaves the rest alone.\n\
+        "{HEADER}# The management cluster; workload/ is the other. Kinds of others are not here: `kubectl create -f\n\
+         # deploy/chart/mooring/crds` adds those that are absent and leaves the rest alone.\n\
          apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n"
     );
     for kind in kinds {

@@ -53,17 +53,11 @@ fn kubectl_apply_installs_both_kinds_of_cluster_and_rights_suffice() {
         .ok();
     let before = plane.kubectl(&["get", crd, "-o", "json"]).ok().to_owned();
 
-    let said = plane.kubectl(&["create", "-f", &path("deploy/crds")]);
+    let said = plane.kubectl(&["create", "-f", &path("deploy/chart/mooring/crds")]);
     assert!(said.stderr.contains("AlreadyExists"), "{}", said.stderr);
     assert_eq!(said.stderr.lines().count(), 1, "{}", said.stderr);
     plane
-        .kubectl(&[
-            "apply",
-            "--server-side",
-            "--force-conflicts",
-            "-k",
-            &path("deploy"),
-        ])
+        .kubectl(&["apply", "--server-side", "-k", &path("deploy")])
         .ok();
     assert_eq!(plane.kubectl(&["get", crd, "-o", "json"]).ok(), before);
     assert_eq!(wrong(&plane, MANAGEMENT), [""; 0]);
