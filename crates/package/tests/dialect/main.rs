@@ -10,6 +10,7 @@
 mod links;
 mod orders;
 mod place;
+mod published;
 mod subnets;
 
 use mooring_api::Code;
