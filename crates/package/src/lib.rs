@@ -57,8 +57,8 @@ pub use site::Site;
 pub use specialise::{Specialise, Specialised, discard, retire, specialise};
 pub use survey::{ClusterSeen, Fixed, FixedFile, Fixing, From, Source, Survey, Verified, fix};
 pub use variant::{
-    Files, Kpt, VariantClone, clone_variant, injection_points, kptfile_of, with_condition,
-    without_condition,
+    Files, Kpt, VariantClone, clone_variant, document, injection_points, kptfile_of,
+    with_condition, without_condition,
 };
 
 /// What can go wrong beside findings.

@@ -34,7 +34,7 @@ use serde::Serialize;
 
 pub use act::{Base, Draft, Pushed};
 pub use error::Error;
-pub use look::{Newest, Open, Seen};
+pub use look::{Newest, Open, Seen, Standing};
 pub use name::{PackageName, Workspace};
 pub use publish::Published;
 pub use skeleton::{Upstream, cloned, skeleton};

@@ -274,7 +274,12 @@ pub fn injection_points(files: &Files) -> BTreeSet<(String, String)> {
 
 /// The Kptfile of a package, as a value.
 pub fn kptfile_of(files: &Files) -> Option<Value> {
-    let file = File::parse(files.get(KPTFILE)?).ok()?;
+    document(files.get(KPTFILE)?)
+}
+
+/// The first document of a file; None where it is no YAML.
+pub fn document(bytes: &[u8]) -> Option<Value> {
+    let file = File::parse(bytes).ok()?;
     Some(file.documents().first()?.value().clone())
 }
 

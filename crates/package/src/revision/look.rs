@@ -39,6 +39,15 @@ pub struct Open {
     pub files: Files,
 }
 
+/// Everything that is open in a repository.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// Drafts and proposals. Whether they are outdated is not looked at.
+    pub open: Vec<(PackageName, Open)>,
+    /// Differs when anybody pushed anything.
+    pub digest: String,
+}
+
 /// The highest version of a package.
 #[derive(Clone, Debug)]
 pub struct Newest {
@@ -105,20 +114,47 @@ impl Packages {
         Ok(files.and_then(|mut files| files.remove(name)))
     }
 
-    /// The packages that have drafts or proposals, and a digest of all refs: it differs when anybody pushed anything.
-    pub fn glance(&self) -> Result<(Vec<(Lifecycle, PackageName, Workspace)>, String), Error> {
+    /// Every draft and proposal of the repository, and a digest of all refs: it differs when anybody pushed anything.
+    pub fn standing(&self) -> Result<Standing, Error> {
         use sha2::{Digest as _, Sha256};
         let mirror = self.open()?;
         let mut digest = Sha256::new();
+        let mut open = Vec::new();
         for (name, at) in mirror.refs() {
             digest.update(name);
             digest.update([0]);
             digest.update(at.object.as_str());
             digest.update([0]);
+            if let Some((lifecycle, package, workspace)) = parts(name) {
+                let here = Which::Ref(at.commit.to_string());
+                let files = read(&mirror, &package, &here)?.map(|c| c.files);
+                let open_one = Open {
+                    lifecycle,
+                    workspace,
+                    commit: at.commit.clone(),
+                    at: at.at,
+                    outdated: false,
+                    files: files.unwrap_or_default(),
+                };
+                open.push((package, open_one));
+            }
         }
-        let open = mirror.refs().keys().filter_map(|name| parts(name));
         let hex = |byte: &u8| format!("{byte:02x}");
         let digest = digest.finalize()[..16].iter().map(hex).collect();
-        Ok((open.collect(), digest))
+        Ok(Standing { open, digest })
+    }
+
+    /// Every package of the deployment branch with its files.
+    pub fn published(&self) -> Result<Vec<(PackageName, Files)>, Error> {
+        let mirror = self.open()?;
+        let Some(main) = mirror.branch(&self.repository.branch) else {
+            return Ok(Vec::new());
+        };
+        let mut all = Vec::new();
+        for package in super::list::deployed(&mirror, &main.commit)? {
+            let content = read(&mirror, &package, &Which::Deployed)?;
+            all.extend(content.map(|content| (package, content.files)));
+        }
+        Ok(all)
     }
 }
