@@ -24,6 +24,9 @@ pub(crate) enum Error {
     /// The engine that renders packages.
     #[error("the package engine failed")]
     Package(#[from] mooring_package::Error),
+    /// An act on a package in Git.
+    #[error("the act on Git failed")]
+    Git(#[from] mooring_package::revision::Error),
     /// We are not the leader any more, so we do not act.
     #[error("another replica leads now")]
     NotLeader,
@@ -64,10 +67,28 @@ impl Error {
             },
             Self::Book(_) => "BookFailed",
             Self::Package(_) => "PackageFailed",
+            Self::Git(error) => error.reason(),
             Self::NotLeader => "NotLeader",
             Self::Waiting(_) => "Waiting",
             Self::Other(_) => "Failed",
         }
+    }
+
+    /// Whether somebody else pushed first, so that the same is to be decided again on what they left.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        use mooring_package::revision::Error as Git;
+        let Self::Git(error) = self else {
+            return false;
+        };
+        matches!(
+            error,
+            Git::DraftMoved { .. }
+                | Git::Outdated { .. }
+                | Git::Absent { .. }
+                | Git::Exists { .. }
+                | Git::Wrong { .. }
+                | Git::Git(mooring_package::git::Error::Moved { .. })
+        )
     }
 
     /// What to do about it.

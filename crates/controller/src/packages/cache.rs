@@ -1,0 +1,211 @@
+//! What the API server has, kept at hand by watches that begin when somebody first asks: pools, clusters, repositories,
+//! and whatever kind a package wants injected.
+//!
+//! ```text
+//!  kind, namespace ─ ask ─► one watch each ─► store (read by gather)
+//!                                └─ every change ─► Touched ─► whoever used it is looked at again
+//! ```
+//!
+//! Easy to get wrong: a kind that the server does not serve is no error, it has no objects; it is asked for again each
+//! time, since its CRD may come later. Secrets never come here: they are read when they are needed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::reflector::{self, Store};
+use kube::runtime::watcher::{self, watcher};
+use kube::{Api, Client, ResourceExt as _};
+use mooring_blueprint::Object;
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinSet;
+
+use crate::error::{Error, chain};
+use crate::shutdown::Shutdown;
+
+/// How long a watch may take until it has read everything.
+const SYNC: Duration = Duration::from_secs(20);
+/// How many changes may wait for a slow reader; one that misses some looks at everything.
+const WAITING: usize = 1024;
+
+/// Something changed.
+#[derive(Clone, Debug)]
+pub(super) struct Touched {
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+/// A kind, in one namespace or in all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    api_version: String,
+    kind: String,
+    namespace: Option<String>,
+}
+
+type Kept = (ApiResource, Store<DynamicObject>);
+
+/// What is watched. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Cache {
+    client: Client,
+    known: Arc<tokio::sync::Mutex<BTreeMap<Key, Kept>>>,
+    touched: broadcast::Sender<Touched>,
+    tasks: mpsc::UnboundedSender<Task>,
+}
+
+type Task = futures::future::BoxFuture<'static, ()>;
+
+impl Cache {
+    /// Nothing is watched yet. The future runs the watches until the end.
+    pub(super) fn new(client: Client, end: Shutdown) -> (Self, impl Future<Output = ()>) {
+        let (tasks, mut more) = mpsc::unbounded_channel::<Task>();
+        let (touched, _) = broadcast::channel(WAITING);
+        let cache = Self {
+            client,
+            known: Arc::default(),
+            touched,
+            tasks,
+        };
+        let run = async move {
+            let mut running = JoinSet::new();
+            loop {
+                tokio::select! {
+                    () = end.clone().wait() => break,
+                    Some(task) = more.recv() => drop(running.spawn(task)),
+                }
+            }
+            running.shutdown().await;
+        };
+        (cache, run)
+    }
+
+    /// Hears of every change from now on.
+    pub(super) fn changes(&self) -> broadcast::Receiver<Touched> {
+        self.touched.subscribe()
+    }
+
+    /// All objects of a kind, in a namespace or everywhere. A kind that is not served has none.
+    pub(super) async fn all(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Object>, Error> {
+        let Some(store) = self.store(api_version, kind, namespace).await? else {
+            return Ok(Vec::new());
+        };
+        let mut objects: Vec<Object> = store.state().iter().map(|o| object(o)).collect();
+        // A store has no order, and what is decided must not depend on it.
+        objects.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
+        Ok(objects)
+    }
+
+    async fn store(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+    ) -> Result<Option<Store<DynamicObject>>, Error> {
+        let key = Key {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.map(ToOwned::to_owned),
+        };
+        let store = {
+            let mut known = self.known.lock().await;
+            match known.get(&key) {
+                Some((_, store)) => store.clone(),
+                None => {
+                    let Some((resource, namespaced)) =
+                        served(&self.client, api_version, kind).await?
+                    else {
+                        return Ok(None);
+                    };
+                    let namespace = namespace.filter(|_| namespaced);
+                    let store = self.watch(&resource, namespace);
+                    known.insert(key, (resource, store.clone()));
+                    store
+                }
+            }
+        };
+        let ready = tokio::time::timeout(SYNC, store.wait_until_ready()).await;
+        if !matches!(ready, Ok(Ok(()))) {
+            return Err(Error::Other(format!(
+                "the watch on {kind} has not read everything yet"
+            )));
+        }
+        Ok(Some(store))
+    }
+
+    fn watch(&self, resource: &ApiResource, namespace: Option<&str>) -> Store<DynamicObject> {
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        };
+        let writer = reflector::store::Writer::new(resource.clone());
+        let store = writer.as_reader();
+        let kind = resource.kind.clone();
+        let touched = self.touched.clone();
+        let stream = watcher(api, watcher::Config::default())
+            .modify(|object| object.managed_fields_mut().clear())
+            .default_backoff()
+            .reflect(writer)
+            .touched_objects();
+        let task = stream.for_each(move |seen| {
+            match seen {
+                Ok(object) => {
+                    // Nobody listens before the first reconciler runs: it reads everything anyhow.
+                    let _ = touched.send(Touched {
+                        kind: kind.clone(),
+                        namespace: object.namespace().unwrap_or_default(),
+                        name: object.name_any(),
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        kind,
+                        error = chain(&error),
+                        "the watch failed; it begins again"
+                    );
+                }
+            }
+            std::future::ready(())
+        });
+        // A closed channel is the end of the program.
+        let _ = self.tasks.send(Box::pin(task));
+        store
+    }
+}
+
+/// An object of a store as a value.
+pub(super) fn object(object: &DynamicObject) -> Object {
+    let value = serde_json::to_value(object).expect("an object has string keys only");
+    Object {
+        value,
+        source: None,
+    }
+}
+
+/// How a kind is served, and whether in namespaces; None where it is not.
+pub(super) async fn served(
+    client: &Client,
+    api_version: &str,
+    kind: &str,
+) -> Result<Option<(ApiResource, bool)>, Error> {
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let wanted = GroupVersionKind::gvk(group, version, kind);
+    match kube::discovery::pinned_kind(client, &wanted).await {
+        Ok((resource, capabilities)) => {
+            let namespaced = capabilities.scope == kube::discovery::Scope::Namespaced;
+            Ok(Some((resource, namespaced)))
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(kube::Error::Discovery(_)) => Ok(None),
+        Err(error) => Err(Error::api("ask which kinds are served")(error)),
+    }
+}

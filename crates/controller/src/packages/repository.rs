@@ -1,0 +1,242 @@
+//! A Repository is looked at again and again: who pushed wakes the variants, and what a person drafted is specialised.
+//!
+//! Easy to get wrong: looking must cost nothing when nobody pushed. One fetch tells; everything else is done only when a
+//! ref or the pools changed, and now and then so that reservations of living drafts do not lapse.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::controller::Action;
+use mooring_api::kinds::porch;
+use mooring_api::{Condition, Finding};
+use mooring_blueprint::Object;
+use mooring_package::Kpt;
+use mooring_package::revision::Standing;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::conditions::{condition, sentence, timed};
+use super::{PORCH, Role, blocking, key, reference};
+use crate::error::{Error, chain};
+
+const KIND: &str = "Repository";
+/// How long drafts may go without being looked at, though nothing changed.
+const RENEW: Duration = Duration::from_secs(300);
+
+/// What was seen of every repository last.
+#[derive(Default)]
+pub(super) struct Memory(Mutex<BTreeMap<String, Looked>>);
+
+/// What was seen of one.
+#[derive(Clone, Debug)]
+pub(super) struct Looked {
+    /// Differs when anybody pushed.
+    refs: String,
+    /// Differs when anybody pushed, or a pool or cluster changed.
+    all: String,
+    /// When drafts were specialised last.
+    renewed: Instant,
+    /// When it was seen.
+    pub(super) at: Instant,
+    /// The ids of packages with a draft or a proposal.
+    pub(super) open: BTreeSet<String>,
+}
+
+impl Memory {
+    fn get(&self, name: &str) -> Option<Looked> {
+        let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.get(name).cloned()
+    }
+
+    fn put(&self, name: String, looked: Looked) {
+        let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.insert(name, looked);
+    }
+
+    /// What is known of these; None where one was not seen since `then`.
+    pub(super) fn open(&self, names: &[String], then: Instant) -> Option<BTreeSet<String>> {
+        let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = BTreeSet::new();
+        for name in names {
+            let looked = memory.get(name).filter(|looked| looked.at >= then)?;
+            open.extend(looked.open.iter().cloned());
+        }
+        Some(open)
+    }
+}
+
+/// One look.
+pub(super) async fn reconcile(object: Object, role: Arc<Role>) -> Action {
+    let began = Instant::now();
+    let outcome = pass(&object, &role).await;
+    if let Err(error) = &outcome
+        && !matches!(error, Error::NotLeader)
+    {
+        let said = condition("RepositoryReady", false, error.reason(), chain(error));
+        if let Err(other) = report(&object, said, true, &role).await {
+            tracing::warn!(error = chain(&other), "the status is not written");
+        }
+    }
+    role.world.finish(KIND, &key(&object), began, outcome)
+}
+
+/// Whether packages of this repository are for clusters.
+pub(super) fn is_deployment(repository: &Object) -> bool {
+    repository.value.pointer("/spec/deployment") == Some(&Value::Bool(true))
+}
+
+async fn pass(object: &Object, role: &Arc<Role>) -> Result<Option<Duration>, Error> {
+    let poll = role.world.args.packages.git_poll;
+    if object
+        .value
+        .pointer("/metadata/deletionTimestamp")
+        .is_some()
+        || !role.is_used(object).await?
+    {
+        return Ok(None);
+    }
+    let remote = match role.remote(object).await? {
+        Ok(remote) => Arc::new(remote),
+        Err(finding) => {
+            let said = condition(
+                "RepositoryReady",
+                false,
+                finding.code.as_str(),
+                sentence(&finding),
+            );
+            report(object, said, true, role).await?;
+            return Ok(None);
+        }
+    };
+    let site = role.site(object.namespace()).await?;
+    let at = Instant::now();
+    let standing = {
+        let _turn = role.turns.take(&remote.packages.repository.url).await;
+        let remote = remote.clone();
+        blocking(move || Ok(remote.packages.standing()?)).await?
+    };
+    let name = key(object);
+    let before = role.memory.get(&name);
+    let all = digest(&standing, &site);
+    let pushed = before.as_ref().is_none_or(|b| b.refs != standing.digest);
+    let changed = before
+        .as_ref()
+        .is_none_or(|b| b.all != all || b.renewed.elapsed() > RENEW);
+    if pushed && before.is_some() {
+        role.wake_repository(object).await?;
+    }
+    let mut looked = Looked {
+        refs: standing.digest.clone(),
+        all,
+        renewed: before.as_ref().map_or(at, |b| b.renewed),
+        at,
+        open: ids(&standing),
+    };
+    let mut findings: Vec<Finding> = Vec::new();
+    if changed && is_deployment(object) && role.is_ours(object).await? {
+        findings = role.drafts(object, &remote, standing, site).await?;
+        looked.renewed = at;
+    }
+    role.memory.put(name, looked);
+    for finding in &findings {
+        role.world
+            .tell(
+                &reference(object),
+                true,
+                finding.code.as_str(),
+                &sentence(finding),
+            )
+            .await;
+    }
+    let said = condition(
+        "RepositoryReady",
+        true,
+        "Ready",
+        "the repository can be read",
+    );
+    report(object, said, false, role).await?;
+    Ok(Some(poll))
+}
+
+/// The ids of packages that are open.
+fn ids(standing: &Standing) -> BTreeSet<String> {
+    let open = standing
+        .open
+        .iter()
+        .filter_map(|(_, open)| Kpt::read(&open.files));
+    open.map(|kpt| kpt.id).filter(|id| !id.is_empty()).collect()
+}
+
+/// Differs when anybody pushed, or a pool or cluster changed.
+fn digest(standing: &Standing, site: &[Object]) -> String {
+    let mut all = Sha256::new();
+    all.update(&standing.digest);
+    for object in site {
+        all.update(object.value["metadata"]["labels"].to_string());
+        all.update(object.value["metadata"]["annotations"].to_string());
+        all.update(object.value["spec"].to_string());
+    }
+    all.finalize()[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+impl Role {
+    /// Whether anything of ours is in this repository.
+    async fn is_used(&self, repository: &Object) -> Result<bool, Error> {
+        if is_deployment(repository) {
+            return Ok(true);
+        }
+        let name = repository.name();
+        let uses = |o: &Object| {
+            let at = |at: &str| o.value.pointer(at).and_then(Value::as_str) == Some(name);
+            o.namespace() == repository.namespace()
+                && (at("/spec/upstream/repo") || at("/spec/downstream/repo"))
+        };
+        Ok(self.variants().await?.iter().any(uses))
+    }
+}
+
+async fn report(object: &Object, said: Condition, warn: bool, role: &Role) -> Result<(), Error> {
+    // Where Porch serves repositories, their status is Porch's.
+    if !role.is_ours(object).await? {
+        return Ok(());
+    }
+    let before = object.value.get("status").cloned().unwrap_or_default();
+    let generation = object
+        .value
+        .pointer("/metadata/generation")
+        .and_then(Value::as_i64);
+    let (reason, message) = (said.reason.clone(), said.message.clone());
+    let status = json!({ "conditions": timed(&before, vec![said], generation, role.world.now()) });
+    if before == status {
+        return Ok(());
+    }
+    let resource = ApiResource::erase::<porch::Repository>(&());
+    let client = role.world.client.clone();
+    let api: Api<DynamicObject> = Api::namespaced_with(client, object.namespace(), &resource);
+    let object_status = json!({
+        "apiVersion": PORCH, "kind": KIND,
+        "metadata": { "name": object.name(), "namespace": object.namespace() },
+        "status": status,
+    });
+    role.world
+        .apply_status(
+            &api,
+            object.name(),
+            &object_status,
+            "write the status of a repository",
+        )
+        .await?;
+    role.world.metrics.wrote(KIND);
+    if warn {
+        role.world
+            .tell(&reference(object), true, &reason, &message)
+            .await;
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! A PackageVariant becomes a package in Git: gather, check, decide, apply, report.
+//!
+//! Easy to get wrong: a variant that is deleted keeps its object until its package and its addresses are gone, or left on
+//! purpose. That is what its finalizer is for, and nothing else.
+
+mod apply;
+mod check;
+mod decide;
+mod gather;
+mod release;
+mod report;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::runtime::controller::Action;
+use mooring_api::kinds::porch::PackageVariant;
+use mooring_blueprint::Object;
+use serde_json::{Value, json};
+
+use super::{PORCH, Role, blocking, key, reference};
+use crate::error::Error;
+use apply::Act;
+use decide::Remembered;
+use report::Told;
+
+pub(super) use apply::Applied;
+
+/// Where another controller is seen, only objects with this label are ours.
+pub(super) const MANAGED: &str = "mooring.dev/managed";
+/// What the variant did last.
+const LAST: &str = "mooring.dev/last-draft";
+/// Something is to be released when the variant goes.
+const FINALIZER: &str = "mooring.dev/packagevariant";
+const KIND: &str = "PackageVariant";
+/// How often a pass begins again at once because somebody else pushed.
+const OVERTAKEN: u32 = 4;
+
+/// One pass.
+pub(super) async fn reconcile(object: Object, role: Arc<Role>) -> Action {
+    let began = Instant::now();
+    let outcome = pass(&object, &role).await;
+    if let Err(error) = &outcome
+        && !matches!(error, Error::NotLeader | Error::Waiting(_))
+        && let Err(other) = role.report(&object, &Told::Failed(error)).await
+    {
+        tracing::warn!(
+            error = crate::error::chain(&other),
+            "the status is not written"
+        );
+    }
+    role.world.finish(KIND, &key(&object), began, outcome)
+}
+
+async fn pass(object: &Object, role: &Role) -> Result<Option<Duration>, Error> {
+    if !role.is_ours(object).await? {
+        return Ok(None);
+    }
+    if object
+        .value
+        .pointer("/metadata/deletionTimestamp")
+        .is_some()
+    {
+        return role.release(object).await;
+    }
+    let checked = match check::check(object, &role.variants().await?) {
+        Ok(checked) => checked,
+        Err(findings) => {
+            role.report(object, &Told::Refused(&findings)).await?;
+            return Ok(None);
+        }
+    };
+    role.finalizer(object, true).await?;
+    let remembered = remembered(object);
+    if !remembered.place.is_empty() && remembered.place != checked.variant.path() {
+        role.leave(object, &remembered).await?;
+    }
+    let mut tries = 0;
+    let (applied, place) = loop {
+        let again = check::Checked {
+            variant: checked.variant.clone(),
+            package: checked.package.clone(),
+        };
+        let gathered = match role.gather(object, again).await? {
+            Ok(gathered) => gathered,
+            Err(findings) => {
+                role.report(object, &Told::Refused(&findings)).await?;
+                return Ok(None);
+            }
+        };
+        match role.apply(gathered, remembered.clone()).await {
+            Err(error) if error.is_overtaken() && tries < OVERTAKEN => tries += 1,
+            done => break done?,
+        }
+    };
+    if let Some(new) = applied.remember.as_ref().filter(|new| **new != remembered) {
+        role.remember(object, new).await?;
+    }
+    let deployed = role.deployed(&applied, &place).await;
+    role.report(object, &Told::Applied(&applied, deployed))
+        .await?;
+    Ok(applied.again.map(|again| again + Duration::from_secs(1)))
+}
+
+/// What the variant did last, by its annotation.
+fn remembered(object: &Object) -> Remembered {
+    let text = object.annotation(LAST);
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
+}
+
+impl Role {
+    async fn apply(
+        &self,
+        gathered: gather::Gathered,
+        remembered: Remembered,
+    ) -> Result<(Applied, Arc<super::remote::Remote>), Error> {
+        let place = gathered.down.clone();
+        let _turn = self
+            .turns
+            .take(&gathered.down.packages.repository.url)
+            .await;
+        let world = self.world.clone();
+        let book = self.book.clone();
+        let applied = blocking(move || {
+            let act = Act {
+                world: &world,
+                book: &book,
+                gathered: &gathered,
+                remembered: &remembered,
+            };
+            act.run()
+        });
+        Ok((applied.await?, place))
+    }
+
+    fn variant_api(&self, object: &Object) -> Api<DynamicObject> {
+        let resource = ApiResource::erase::<PackageVariant>(&());
+        Api::namespaced_with(self.world.client.clone(), object.namespace(), &resource)
+    }
+
+    /// Sets or takes away our finalizer.
+    pub(super) async fn finalizer(&self, object: &Object, wanted: bool) -> Result<(), Error> {
+        let list = object
+            .value
+            .pointer("/metadata/finalizers")
+            .and_then(Value::as_array);
+        let mut list: Vec<Value> = list.cloned().unwrap_or_default();
+        if list.iter().any(|f| f == FINALIZER) == wanted {
+            return Ok(());
+        }
+        list.retain(|f| f != FINALIZER);
+        if wanted {
+            list.push(json!(FINALIZER));
+        }
+        self.world.fence()?;
+        // The version guards the list, which others change too.
+        let patch = json!({ "metadata": {
+            "resourceVersion": object.value.pointer("/metadata/resourceVersion"), "finalizers": list,
+        }});
+        let api = self.variant_api(object);
+        match api
+            .patch(
+                object.name(),
+                &PatchParams::default(),
+                &Patch::Merge(&patch),
+            )
+            .await
+        {
+            Ok(_) => {
+                self.world.metrics.wrote(KIND);
+                Ok(())
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(Error::api("change the finalizer of a variant")(error)),
+        }
+    }
+
+    /// Keeps what was done on the variant.
+    async fn remember(&self, object: &Object, what: &Remembered) -> Result<(), Error> {
+        let text = serde_json::to_string(what).expect("texts only");
+        let wanted = json!({
+            "apiVersion": PORCH, "kind": KIND,
+            "metadata": {
+                "name": object.name(), "namespace": object.namespace(), "annotations": { LAST: text },
+            },
+        });
+        let api = self.variant_api(object);
+        self.world
+            .apply(&api, object.name(), &wanted, "keep what a variant did")
+            .await?;
+        self.world.metrics.wrote(KIND);
+        Ok(())
+    }
+
+    /// Whether an object is ours to act on. One that is not is told so, once.
+    pub(super) async fn is_ours(&self, object: &Object) -> Result<bool, Error> {
+        use crate::args::Manage;
+        let labelled = object.labels().get(MANAGED).is_some_and(|v| v == "true");
+        if labelled || self.world.args.manage == Manage::All {
+            return Ok(true);
+        }
+        if self.world.args.manage == Manage::Auto && !self.porch_is_seen().await? {
+            return Ok(true);
+        }
+        let note = format!(
+            "Porch serves this kind here; label it {MANAGED}: \"true\" to have Mooring make it"
+        );
+        self.world
+            .tell(&reference(object), false, "NotManaged", &note)
+            .await;
+        Ok(false)
+    }
+
+    async fn porch_is_seen(&self) -> Result<bool, Error> {
+        let served = super::cache::served(
+            &self.world.client,
+            "porch.kpt.dev/v1alpha1",
+            "PackageRevision",
+        );
+        Ok(served.await?.is_some())
+    }
+}
