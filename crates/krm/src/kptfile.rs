@@ -28,7 +28,8 @@ pub struct Function {
 }
 
 impl Function {
-    /// The last part of image or program without tag and digest: what it is looked up by.
+    /// The last part of image or program without tag and digest: what it is looked up by. Of `moor fn NAME` that is the
+    /// name, so that a package whose pipeline is written for kpt can be rendered too.
     pub fn base_name(&self) -> Option<&str> {
         let image = self.image.as_deref().map(|image| {
             let image = image.split_once('@').map_or(image, |(image, _)| image);
@@ -36,8 +37,10 @@ impl Function {
             name.split_once(':').map_or(name, |(name, _)| name)
         });
         let exec = self.exec.as_deref().and_then(|exec| {
-            let program = exec.split_whitespace().next()?;
-            program.rsplit('/').next()
+            let mut words = exec.split_whitespace();
+            let program = words.next()?.rsplit('/').next()?;
+            let named = (program == "moor" && words.next() == Some("fn")).then(|| words.next());
+            named.flatten().or(Some(program))
         });
         image.or(exec)
     }
@@ -331,6 +334,22 @@ status:
                 ("kubeval".to_owned(), true)
             ]
         );
+    }
+
+    #[test]
+    fn a_program_is_known_by_its_last_part_and_ours_by_the_function() {
+        for (exec, name) in [
+            ("interface-fn", "interface-fn"),
+            ("/usr/local/bin/nad-fn --strict", "nad-fn"),
+            ("moor fn dnn-fn", "dnn-fn"),
+            ("/opt/bin/moor fn ipam-fn --dialect nephio", "ipam-fn"),
+            ("moor fn", "moor"),
+            ("moor render x", "moor"),
+            ("mooring fn dnn-fn", "mooring"),
+        ] {
+            let kptfile = json!({ "pipeline": { "mutators": [{ "exec": exec }] } });
+            assert_eq!(pipeline(&kptfile)[0].base_name(), Some(name), "{exec}");
+        }
     }
 
     #[test]

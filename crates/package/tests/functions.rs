@@ -195,8 +195,8 @@ fn rendered(package: &[Document], mgmt: Option<PathBuf>) -> BTreeMap<String, Val
         dialect: None,
         check: false,
         new_id: false,
-            draft: None,
-            pinned: false,
+        draft: None,
+        pinned: false,
         published: Vec::new(),
         deploy_records: false,
         now: NOW,
@@ -281,6 +281,76 @@ fn comments_and_order_of_the_items_survive() {
         let before = names(&input);
         assert_eq!(names(&output)[..before.len()], before);
     }
+}
+
+/// Where each item belongs that a run adds, by kind and name.
+fn new_paths(input: &str, key: &str) -> BTreeMap<String, Option<String>> {
+    let before = parse(input)["items"].as_array().unwrap().len();
+    let after = parse(&pipeline(input, &MemoryStore::default()));
+    let items = after["items"].as_array().unwrap().iter().skip(before);
+    items
+        .map(|item| {
+            let path = item["metadata"]["annotations"][key].as_str();
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            let name = text(&item["kind"]) + "/" + &text(&item["metadata"]["name"]);
+            (name, path.map(str::to_owned))
+        })
+        .collect()
+}
+
+#[test]
+fn new_items_belong_into_the_files_that_a_render_makes() {
+    const PATH: &str = "internal.config.kubernetes.io/path";
+    const OLD: &str = "config.kubernetes.io/path";
+    let [input, _] = both_ways();
+    let all = |paths: &BTreeMap<String, Option<String>>| -> Vec<String> {
+        let show = |p: &Option<String>| p.clone().unwrap_or_else(|| "-".to_owned());
+        paths.values().map(show).collect()
+    };
+    let names = [
+        "ipclaim_n2.yaml",
+        "ipclaim_n3.yaml",
+        "networkattachmentdefinition_n2.yaml",
+        "networkattachmentdefinition_n3.yaml",
+        "workloadcluster_workload-cluster.yaml",
+    ];
+    let paths = new_paths(&input, PATH);
+    assert_eq!(all(&paths), names);
+    assert_eq!(
+        all(&new_paths(&input, OLD)),
+        ["-"; 5],
+        "nobody here knows the old name"
+    );
+    // In a package below, beside its Kptfile.
+    let below = input.replace(&format!("{PATH}: "), &format!("{PATH}: sites/gnb/"));
+    let inside = names.map(|name| format!("sites/gnb/{name}"));
+    assert_eq!(all(&new_paths(&below, PATH)), inside);
+    // An orchestrator that uses both names gets both.
+    let old = edited(&input, |annotations| {
+        let path = annotations[PATH].clone();
+        annotations.insert(OLD.to_owned(), path);
+    });
+    assert_eq!(all(&new_paths(&old, OLD)), names);
+    assert_eq!(all(&new_paths(&old, PATH)), names);
+    // A file of somebody else stays his.
+    let taken = input.replace(
+        &format!("{PATH}: interfaces.yaml"),
+        &format!("{PATH}: ipclaim_n2.yaml"),
+    );
+    assert_ne!(taken, input);
+    assert_eq!(new_paths(&taken, PATH)["IPClaim/n2"], None);
+    // Where nobody says where things are, nobody would take it away again.
+    let bare = edited(&input, |annotations| drop(annotations.remove(PATH)));
+    assert_eq!(all(&new_paths(&bare, PATH)), ["-"; 5]);
+}
+
+/// The list with other annotations on its items.
+fn edited(list: &str, change: impl Fn(&mut serde_json::Map<String, Value>)) -> String {
+    let mut list = parse(list);
+    for item in list["items"].as_array_mut().unwrap() {
+        change(item["metadata"]["annotations"].as_object_mut().unwrap());
+    }
+    mooring_krm::emit(&list)
 }
 
 /// Where nobody may go.

@@ -317,6 +317,55 @@ fn an_empty_list_is_no_error() {
     }
 }
 
+/// All code of the workspace, as one text.
+fn sources(dir: &Path, text: &mut String) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, text);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            *text += &fs::read_to_string(&path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_row_of_what_differs_names_a_test_that_exists() {
+    let root = mooring_testkit::workspace_root();
+    let page = fs::read_to_string(root.join("docs/concepts/nephio-differences.md")).unwrap();
+    let mut code = String::new();
+    sources(&root.join("crates"), &mut code);
+    let oracles = mooring_testkit::oracles("published cases that the differences name");
+    let is_row = |l: &&str| l.starts_with("| ");
+    let (mut rows, mut wrong) = (0, Vec::new());
+    for row in page.lines().filter(is_row) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let last = *cells.last().unwrap();
+        if ["test", "case"].contains(&last) {
+            continue;
+        }
+        rows += 1;
+        let names: Vec<&str> = last.split('`').skip(1).step_by(2).collect();
+        let exists = |name: &&str| {
+            let Some((function, case)) = name.split_once('/') else {
+                return code.contains(&format!("fn {name}("));
+            };
+            let below = |root: &Path| root.join(function).join(case).is_dir();
+            let published = last.contains(&format!("published `{name}`"));
+            match &oracles {
+                Some(oracles) if published => below(&oracles.join("nephio")),
+                None if published => true,
+                _ => below(&here()),
+            }
+        };
+        if names.is_empty() || !names.iter().all(exists) {
+            wrong.push(row);
+        }
+    }
+    assert!(rows > 50, "only {rows} rows were read");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn marks_choose_the_dialect() {
     let marked = list::of(&here().join("interface-fn/interface_loopback"), None);

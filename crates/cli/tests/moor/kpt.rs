@@ -1,7 +1,7 @@
 //! Our functions under the real kpt: `kpt fn eval --exec` and `exec:` entries of `kpt fn render`.
 //!
 //! kpt is the one that `cargo xtask setup kpt` built; where another one is on the PATH, that one too. Easy to get wrong:
-//! kpt gives new objects file names of its own, so packages are compared object by object and not file by file.
+//! kpt formats what it writes in its own way, so packages are compared object by object and not byte by byte.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -120,6 +120,22 @@ fn objects(dir: &Path) -> BTreeMap<String, Value> {
     found
 }
 
+/// The files of a package, without the one that only kpt needs.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            let name = PathBuf::from(path.file_name().unwrap());
+            found.extend(files(&path).iter().map(|below| name.join(below)));
+        } else if path.file_name().is_some_and(|name| name != "site.yaml") {
+            found.push(path.file_name().unwrap().into());
+        }
+    }
+    found.sort();
+    found
+}
+
 /// A copy of an example whose package has an identity, since a function never mints one.
 fn package(name: &str, package: &str) -> tempfile::TempDir {
     let dir = example(name);
@@ -132,17 +148,18 @@ fn package(name: &str, package: &str) -> tempfile::TempDir {
     dir
 }
 
-/// What `moor render` makes of the same.
-fn rendered(name: &str, pkg: &str, cluster: &str) -> BTreeMap<String, Value> {
+/// What `moor render` makes of the same, and in which files.
+fn rendered(name: &str, pkg: &str, cluster: &str) -> (BTreeMap<String, Value>, Vec<PathBuf>) {
     let dir = package(name, pkg);
     let args = ["render", pkg, "--mgmt", "mgmt", "--cluster", cluster];
     moor(dir.path()).args(args).assert().code(0);
-    objects(&dir.path().join(pkg))
+    let pkg = dir.path().join(pkg);
+    (objects(&pkg), files(&pkg))
 }
 
 #[test]
 fn functions_that_kpt_evaluates_one_by_one_give_what_render_gives() {
-    let expected = rendered("n3-plan", "gnb", "ran");
+    let (expected, names) = rendered("n3-plan", "gnb", "ran");
     assert!(expected.len() >= 7, "{:?}", expected.keys());
     for kpt in kpts("kpt fn eval") {
         let dir = package("n3-plan", "gnb");
@@ -164,13 +181,14 @@ fn functions_that_kpt_evaluates_one_by_one_give_what_render_gives() {
                 assert!(said.contains("[PASS]"), "{said}");
             }
             assert_eq!(objects(&dir.path().join("gnb")), expected);
+            assert_eq!(files(&dir.path().join("gnb")), names);
         }
     }
 }
 
 #[test]
 fn exec_entries_of_a_pipeline_give_what_render_gives_and_change_nothing_the_second_time() {
-    let expected = rendered("n3-plan", "upf", "core");
+    let (expected, names) = rendered("n3-plan", "upf", "core");
     for kpt in kpts("kpt fn render") {
         let dir = package("n3-plan", "upf");
         let upf = dir.path().join("upf");
@@ -189,6 +207,7 @@ fn exec_entries_of_a_pipeline_give_what_render_gives_and_change_nothing_the_seco
         // kpt opens the list of pools that lies in the package; they are no part of what is rendered.
         got.retain(|key, _| expected.contains_key(key));
         assert_eq!(got, expected);
+        assert_eq!(files(&upf), names);
         let once = hash_tree(&upf);
         passes(&kpt, dir.path(), &args);
         assert_eq!(hash_tree(&upf), once, "the second time changed something");
@@ -453,6 +472,19 @@ fn real_blueprints_are_rendered_by_kpt_with_our_functions_as_the_functions_alone
             assert_eq!(got, expected, "{name}");
             let claims = got.keys().filter(|k| k.contains("Claim")).count();
             assert!(claims > 0, "{name}: {:?}", got.keys());
+            let new = files(&pkg).into_iter().filter(|file| {
+                let name = file.to_str().unwrap();
+                name.contains("ipclaim") || name.contains("vlanclaim")
+            });
+            for file in new {
+                let object = &documents(&pkg.join(&file))[0];
+                let kind = object["kind"].as_str().unwrap().to_lowercase();
+                let wanted = format!(
+                    "{kind}_{}.yaml",
+                    object["metadata"]["name"].as_str().unwrap()
+                );
+                assert_eq!(file, PathBuf::from(wanted), "{name}");
+            }
             let once = hash_tree(&pkg);
             passes(&kpt, dir.path(), &["fn", "render", "pkg", "--allow-exec"]);
             assert_eq!(
@@ -464,6 +496,80 @@ fn real_blueprints_are_rendered_by_kpt_with_our_functions_as_the_functions_alone
         }
     }
     assert!(ran % 3 == 0);
+}
+
+/// A blueprint with a namespace-bound NAD, through kpt up to the end and through `moor render`: the same files.
+#[test]
+fn a_blueprint_has_the_same_files_after_kpt_as_after_render() {
+    let what = "files of a blueprint";
+    let Some(oracles) = oracles(what) else {
+        return;
+    };
+    for kpt in kpts(what) {
+        let dir = blueprint("pkg-example-upf-bp", &oracles);
+        let pkg = dir.path().join("pkg");
+        let copy = copy_tree(&pkg);
+        let mgmt = dir.path().join("mgmt");
+        fs::create_dir(&mgmt).unwrap();
+        for entry in fs::read_dir(oracles.join("nephio/networks")).unwrap() {
+            let path = entry.unwrap().path();
+            if path
+                .file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .starts_with("vpc-")
+            {
+                fs::write(
+                    mgmt.join(path.file_name().unwrap()),
+                    fs::read(&path).unwrap(),
+                )
+                .unwrap();
+            }
+        }
+        let cluster = "apiVersion: infra.nephio.org/v1alpha1\nkind: WorkloadCluster\nmetadata:\n  name: edge01\nspec:\n  \
+            clusterName: edge01\n  cnis:\n  - macvlan\n  masterInterface: eth1\n";
+        fs::write(mgmt.join("cluster.yaml"), cluster).unwrap();
+        fs::write(dir.path().join("site.yaml"), site(&mgmt, "edge01")).unwrap();
+        passes(&kpt, dir.path(), &["fn", "render", "pkg", "--allow-exec"]);
+        for step in ["ipam-fn", "vlan-fn"] {
+            let exec = function(step);
+            let args = [
+                "fn",
+                "eval",
+                "pkg",
+                "--fn-config",
+                "site.yaml",
+                "--exec",
+                &exec,
+            ];
+            passes(&kpt, dir.path(), &args);
+        }
+        passes(&kpt, dir.path(), &["fn", "render", "pkg", "--allow-exec"]);
+        let made = files(&pkg);
+        let nads = made
+            .iter()
+            .filter(|f| f.to_str().unwrap().starts_with("networkatt"));
+        assert_eq!(nads.count(), 3, "{made:?}");
+
+        let other = fresh();
+        let target = other.path().join("pkg");
+        fs::create_dir(&target).unwrap();
+        for entry in fs::read_dir(copy.path()).unwrap() {
+            let path = entry.unwrap().path();
+            fs::write(
+                target.join(path.file_name().unwrap()),
+                fs::read(&path).unwrap(),
+            )
+            .unwrap();
+        }
+        let mgmt = mgmt.display().to_string();
+        moor(other.path())
+            .args(["render", "pkg", "--mgmt", &mgmt, "--cluster", "edge01"])
+            .assert()
+            .code(0);
+        assert_eq!(files(&target), made);
+    }
 }
 
 /// The list with the object of a file as its functionConfig.

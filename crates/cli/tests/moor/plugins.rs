@@ -444,3 +444,77 @@ fn nads_of_the_nephio_dialect_are_taken_by_the_reference_plugins() {
         run("DEL", word, list, pod);
     }
 }
+
+/// The configuration of the NAD that a folder case of the dialect expects.
+fn of_case(case: &str) -> Value {
+    let path = mooring_testkit::workspace_root()
+        .join("crates/package/tests/nephio/nad-fn")
+        .join(case)
+        .join("_expected.yaml");
+    let list: Value = serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let items = list["items"].as_array().unwrap();
+    let nad = items
+        .iter()
+        .find(|i| i["kind"] == "NetworkAttachmentDefinition");
+    let config = nad.unwrap()["spec"]["config"].as_str().unwrap();
+    let list: Value = serde_json::from_str(config).unwrap();
+    let mut plugin = list["plugins"][0].clone();
+    plugin["cniVersion"] = list["cniVersion"].clone();
+    plugin["name"] = json!("case");
+    plugin
+}
+
+/// What no blueprint has and the dialect writes all the same. The kernel here may know no VLANs: then the plugin is seen to get
+/// as far as asking for one.
+#[test]
+fn bridge_and_vlan_nads_of_the_nephio_dialect_are_taken_by_the_reference_plugins() {
+    let what = "bridge and vlan NADs in the reference plugins";
+    let (Some(tools), Some(sandbox)) = (Tools::find(what), Sandbox::new(what)) else {
+        return;
+    };
+    let fabric = sandbox.fabric("fabric");
+    let node = sandbox.plugged(&fabric, "node");
+    node.ip("link set eth1 down");
+    node.ip("link set eth1 name ens3");
+    node.ip("link set ens3 up");
+    let call = |verb: &str, plugin: &Value, pod: &Netns| {
+        let variables = [
+            ("CNI_COMMAND", verb.to_owned()),
+            ("CNI_CONTAINERID", "pod".to_owned()),
+            ("CNI_NETNS", pod.path()),
+            ("CNI_IFNAME", "n3".to_owned()),
+            ("CNI_PATH", tools.plugins.display().to_string()),
+        ];
+        let program = tools.plugins.join(plugin["type"].as_str().unwrap());
+        let no_args: [&str; 0] = [];
+        node.run_with(&program, &no_args, &variables, &plugin.to_string())
+    };
+
+    let plugin = of_case("bridgeType_with_vlan");
+    assert_eq!(plugin["bridge"], "cni20");
+    let pod = sandbox.netns("bridged");
+    let said = call("ADD", &plugin, &pod);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let seen: Value = serde_json::from_str(&pod.ip("-j addr show dev n3")).unwrap();
+    let wanted = plugin["ipam"]["addresses"][0]["address"].as_str().unwrap();
+    let found = seen[0]["addr_info"][0]["local"].as_str().unwrap();
+    assert_eq!(Some(found), wanted.split('/').next());
+    assert!(node.ip("link show dev cni20").contains("cni20"));
+    assert_eq!(call("DEL", &plugin, &pod).code, Some(0));
+
+    let plugin = of_case("vlanType_with_vlan");
+    assert_eq!(
+        (&plugin["master"], &plugin["vlanId"]),
+        (&json!("ens3"), &json!(20))
+    );
+    let pod = sandbox.netns("tagged");
+    let said = call("ADD", &plugin, &pod);
+    match said.code {
+        Some(0) => {
+            let link = pod.ip("-d link show dev n3");
+            assert!(link.contains("id 20"), "{link}");
+        }
+        // The message came through; only the kernel refused.
+        _ => assert!(said.stdout.contains("failed to create vlan"), "{said:?}"),
+    }
+}

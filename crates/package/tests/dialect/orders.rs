@@ -304,11 +304,18 @@ const ORDERS: [&[&str]; 3] = [
 
 #[test]
 fn the_three_published_orders_as_functions_agree_with_each_other_and_with_render() {
-    let Some(place) = Place::new("the published orders") else {
-        return;
-    };
-    let start = list(&place, "edge01");
-    place.render("upf", |_| {});
+    for cluster in ["edge01", "edge-cluster-1", "1.2-b.c"] {
+        let Some(place) = Place::new("the published orders") else {
+            return;
+        };
+        place.cluster(cluster);
+        agree(&place, cluster);
+    }
+}
+
+fn agree(place: &Place, cluster: &str) {
+    let start = list(place, cluster);
+    place.render("upf", |r| r.cluster = Some(cluster.to_owned()));
     let rendered = place.object("upf/upfdeployment.yaml");
     let stated = conditions(&place.path("upf"));
     for order in ORDERS {

@@ -265,6 +265,62 @@ fn a_run_that_stopped_anywhere_is_finished_by_the_next() {
     }
 }
 
+/// The same numbers every time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        usize::try_from(self.0 >> 33).unwrap() % n
+    }
+
+    /// A cluster's name: letters and digits, with dashes and dots between them.
+    fn name(&mut self) -> String {
+        const ENDS: &[u8] = b"ab019";
+        const ALL: &[u8] = b"ab019-.";
+        let mut name = String::new();
+        for at in 0..=self.below(9) {
+            let dotted = name.ends_with(['-', '.']);
+            let from = if at == 0 || dotted { ENDS } else { ALL };
+            name.push(char::from(from[self.below(from.len())]));
+        }
+        name.trim_end_matches(['-', '.']).to_owned()
+    }
+
+    fn order(&mut self) -> Vec<&'static str> {
+        let mut order = FUNCTIONS.to_vec();
+        for at in (1..order.len()).rev() {
+            order.swap(at, self.below(at + 1));
+        }
+        order
+    }
+}
+
+#[test]
+fn any_name_any_beginning_and_any_order_end_alike() {
+    let mut numbers = Numbers(5);
+    for _ in 0..24 {
+        let cluster = numbers.name();
+        let mut expected = World::new(&cluster);
+        expected.settle(&FUNCTIONS);
+        let mut world = World::new(&cluster);
+        let beginning: Vec<&str> = (0..numbers.below(10))
+            .map(|_| FUNCTIONS[numbers.below(FUNCTIONS.len())])
+            .collect();
+        for function in &beginning {
+            world.run(function);
+        }
+        let order = numbers.order();
+        world.settle(&order);
+        let what = format!("{cluster}: {beginning:?}, then {order:?}");
+        same(&expected, &world, &what);
+        assert_eq!(expected.held(), world.held(), "{what}");
+    }
+}
+
 #[test]
 fn a_removed_interface_gives_its_address_back_and_leaves_nothing() {
     let mut world = World::new("edge01");
