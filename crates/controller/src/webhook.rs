@@ -91,7 +91,7 @@ pub(crate) async fn run(world: World) -> Result<()> {
     let router = Router::new()
         .route("/validate", post(review::validate))
         .with_state(Arc::new(reviewer));
-    tracing::info!(%address, "admission is served");
+    tracing::info!(%address, "serving admission");
     let outcome = axum::serve(listener, router)
         .with_graceful_shutdown(world.shutdown.clone().wait())
         .await;

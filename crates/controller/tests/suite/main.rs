@@ -11,3 +11,5 @@
 
 mod harness;
 mod starting;
+mod sync;
+mod webhook;

@@ -1,0 +1,264 @@
+//! Admission: every rule of the webhook refuses something and admits something, by name; and it never stands in the way
+//! of what CEL decides.
+
+use std::net::TcpListener;
+
+use mooring_api::{Family, Time};
+use mooring_book::{KubeOptions, KubeStore};
+use mooring_ipam::{Claim, Holder, InstanceKey, Kind, Order, Pools, Prefix, Want};
+use serde_json::{Value, json};
+
+use crate::harness::{Cluster, Controller, until};
+
+const SECRET: &str = "/api/v1/namespaces/mooring-system/secrets/mooring-webhook-certificate";
+
+/// A rule with what stands there before, what it admits and what it refuses, as YAML; and the word of its refusal.
+struct Case {
+    rule: &'static str,
+    before: &'static str,
+    admits: &'static str,
+    refuses: &'static str,
+    code: &'static str,
+}
+
+/// Each has a network of its own: overlaps count across instances too.
+const CASES: [Case; 5] = [
+    Case {
+        rule: "prefixes of one instance do not overlap",
+        before: "{kind: IPPrefix, metadata: {name: one-a}, spec: {prefix: 10.1.0.0/24, networkInstance: {name: one}}}",
+        admits: "{kind: IPPrefix, metadata: {name: one-b}, spec: {prefix: 10.1.1.0/24, networkInstance: {name: one}}}",
+        refuses: "{kind: IPPrefix, metadata: {name: one-c}, spec: {prefix: 10.1.0.128/25, networkInstance: {name: one}}}",
+        code: "OverlappingPrefixes",
+    },
+    Case {
+        rule: "prefixes of two instances do not overlap, unless both are isolated",
+        before: "{kind: NetworkInstance, metadata: {name: two-a, annotations: {mooring.dev/isolated: 'true'}}, spec: {prefixes: [{prefix: 10.2.0.0/16}]}}",
+        admits: "{kind: NetworkInstance, metadata: {name: two-b, annotations: {mooring.dev/isolated: 'true'}}, spec: {prefixes: [{prefix: 10.2.0.0/16}]}}",
+        refuses: "{kind: NetworkInstance, metadata: {name: two-c}, spec: {prefixes: [{prefix: 10.2.4.0/24}]}}",
+        code: "OverlappingPrefixes",
+    },
+    Case {
+        rule: "a network does not leave its holders",
+        before: "{kind: NetworkInstance, metadata: {name: three}, spec: {prefixes: [{prefix: 10.3.0.0/24}, {prefix: 10.3.1.0/24}]}}",
+        admits: "{kind: NetworkInstance, metadata: {name: three}, spec: {prefixes: [{prefix: 10.3.0.0/24}]}}",
+        refuses: "{kind: NetworkInstance, metadata: {name: three}, spec: {prefixes: [{prefix: 10.3.1.0/24}]}}",
+        code: "PoolChangeRefused",
+    },
+    Case {
+        rule: "a claim asks for an address that lies in a prefix",
+        before: "{kind: IPPrefix, metadata: {name: four-a}, spec: {prefix: 10.4.0.0/24, networkInstance: {name: four}}}",
+        admits: "{kind: IPClaim, metadata: {name: four-b}, spec: {kind: network, networkInstance: {name: four}, prefix: 10.4.0.9/24}}",
+        refuses: "{kind: IPClaim, metadata: {name: four-c}, spec: {kind: network, networkInstance: {name: four}, prefix: 10.44.0.9/24}}",
+        code: "AddressOutsidePrefix",
+    },
+    Case {
+        rule: "a claim asks for a block that fits a prefix",
+        before: "{kind: IPPrefix, metadata: {name: five-a}, spec: {prefix: 10.5.0.0/24, kind: pool, networkInstance: {name: five}}}",
+        admits: "{kind: IPClaim, metadata: {name: five-b}, spec: {kind: pool, networkInstance: {name: five}, createPrefix: true, prefixLength: 28}}",
+        refuses: "{kind: IPClaim, metadata: {name: five-c}, spec: {kind: pool, networkInstance: {name: five}, createPrefix: true, prefixLength: 20}}",
+        code: "NoMatchingPrefix",
+    },
+];
+
+fn object(part: &str) -> String {
+    format!(
+        "{{apiVersion: ipam.resource.nephio.org/v1alpha1, {}",
+        &part[1..]
+    )
+}
+
+/// A server with the webhook beside it, and the webhook.
+fn start() -> Option<(Cluster, Controller)> {
+    let cluster = Cluster::own()?;
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    cluster.create(
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+        &configuration(port),
+    );
+    let listen = format!("127.0.0.1:{port}");
+    let args = ["--webhook-listen", &listen, "--webhook-names", "127.0.0.1"];
+    let controller = Controller::start(&cluster, &["webhook"], &args);
+    Some((cluster, controller))
+}
+
+fn configuration(port: u16) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": { "name": "mooring-webhook" },
+        "webhooks": [{
+            "name": "pools.mooring.dev",
+            "clientConfig": { "url": format!("https://127.0.0.1:{port}/validate") },
+            "rules": [{
+                "apiGroups": ["ipam.resource.nephio.org"],
+                "apiVersions": ["*"],
+                "operations": ["CREATE", "UPDATE", "DELETE"],
+                "resources": ["networkinstances", "ipprefixes", "ipclaims"],
+            }],
+            "failurePolicy": "Ignore",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": 5,
+        }],
+    })
+}
+
+/// Somebody has the first address of 10.3.0.0/24.
+fn hold(cluster: &Cluster) {
+    let store = KubeStore::from_kubeconfig(cluster.kubeconfig(), KubeOptions::default()).unwrap();
+    let instance = InstanceKey::new("default", "three");
+    let origin = mooring_api::ObjectRef::new(
+        "ipam.resource.nephio.org/v1alpha1",
+        "NetworkInstance",
+        "three",
+    );
+    let prefix = Prefix {
+        origin,
+        field: "spec.prefix".to_owned(),
+        instance: instance.clone(),
+        cidr: "10.3.0.0/24".parse().unwrap(),
+        kind: Kind::Network,
+        labels: std::collections::BTreeMap::new(),
+        gateway: None,
+        ranges: Vec::new(),
+        exclude: Vec::new(),
+        cool_down: mooring_api::Span(0),
+        drain: false,
+        kept: Vec::new(),
+    };
+    let claim = Claim {
+        holder: Holder::outside("router", "lan", Family::V4),
+        instance: instance.clone(),
+        kind: Kind::Network,
+        want: Want::Address,
+        selector: mooring_api::Selector::default(),
+        fixed: Some("10.3.0.7/24".parse().unwrap()),
+        before: None,
+        names: Vec::new(),
+        order: Order::LowestFirst,
+    };
+    let key = mooring_ipam::Instance {
+        origin: mooring_api::ObjectRef::new(
+            "ipam.resource.nephio.org/v1alpha1",
+            "NetworkInstance",
+            "three",
+        ),
+        key: instance.clone(),
+        isolated: false,
+        aggregates: Vec::new(),
+    };
+    let pools = Pools {
+        instances: std::collections::BTreeMap::from([(instance, key)]),
+        prefixes: vec![prefix],
+    };
+    store
+        .take_now(&pools, &claim, None, Time(1_800_000_000))
+        .unwrap()
+        .unwrap();
+}
+
+#[test]
+fn every_rule_of_the_webhook_admits_and_refuses_as_its_case_says() {
+    let Some((cluster, mut controller)) = start() else {
+        return;
+    };
+    for case in &CASES {
+        cluster.apply(&object(case.before));
+    }
+    hold(&cluster);
+    for case in &CASES {
+        // The webhook's own watch may be a moment behind: it then admits, which an `apply` of the same makes good.
+        until(case.rule, || {
+            let said = cluster.plane().kubectl_stdin(
+                &["apply", "--dry-run=server", "-f", "-"],
+                &object(case.refuses),
+            );
+            if said.code == Some(1) && said.stderr.contains(case.code) {
+                return Ok(());
+            }
+            Err(format!(
+                "{}{}\n{}",
+                said.stdout,
+                said.stderr,
+                controller.log()
+            ))
+        });
+        let said = cluster.try_apply(&object(case.admits));
+        assert_eq!(said.code, Some(0), "{}: {}", case.rule, said.stderr);
+    }
+    // A deletion is a change too.
+    let gone = cluster.kubectl(&[
+        "delete",
+        "networkinstances.ipam.resource.nephio.org",
+        "three",
+    ]);
+    assert!(gone.stderr.contains("PoolChangeRefused"), "{}", gone.stderr);
+    cluster.kubectl(&["delete", "ipprefix", "one-a"]).ok();
+    let counted = controller.metric(
+        "mooring_findings_total",
+        &[("outcome", "OverlappingPrefixes")],
+    );
+    assert!(counted.is_some_and(|n| n >= 2.0), "{counted:?}");
+
+    // Unreachable: what only the webhook sees passes, what CEL sees does not.
+    controller.kill();
+    let over = object(
+        "{kind: IPPrefix, metadata: {name: one-d}, spec: {prefix: 10.1.1.128/25, networkInstance: {name: one}}}",
+    );
+    cluster.apply(&over);
+    let wrong = object(
+        "{kind: IPPrefix, metadata: {name: one-e}, spec: {prefix: ten, networkInstance: {name: one}}}",
+    );
+    let said = cluster.try_apply(&wrong);
+    assert_eq!(said.code, Some(1), "{}", said.stdout);
+    assert!(
+        said.stderr
+            .contains("must be an address with its subnet length"),
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
+fn a_certificate_that_is_due_is_replaced_and_trusted_before_it_is_served() {
+    let Some((cluster, controller)) = start() else {
+        return;
+    };
+    let part = |key: &str| cluster.get(SECRET).unwrap()["data"][key].clone();
+    let first = part("tls.crt");
+    assert!(first.is_string());
+    let due = json!({ "metadata": { "annotations": { "mooring.dev/renew-at": "0" } } });
+    cluster.merge(SECRET, &due);
+    // Looked at twice a minute; a restart looks at once.
+    drop(controller);
+    let configuration =
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/mooring-webhook";
+    let url = cluster.get(configuration).unwrap()["webhooks"][0]["clientConfig"]["url"].clone();
+    let listen = url
+        .as_str()
+        .unwrap()
+        .trim_start_matches("https://")
+        .trim_end_matches("/validate")
+        .to_owned();
+    let args = ["--webhook-listen", &listen, "--webhook-names", "127.0.0.1"];
+    let controller = Controller::start(&cluster, &["webhook"], &args);
+    assert_ne!(part("tls.crt"), first);
+    assert_eq!(part("previous.crt"), first);
+    cluster.apply(&object(CASES[0].before));
+    until("the new certificate is trusted and served", || {
+        let said = cluster.plane().kubectl_stdin(
+            &["apply", "--dry-run=server", "-f", "-"],
+            &object(CASES[0].refuses),
+        );
+        let refused = said.stderr.contains(CASES[0].code);
+        refused
+            .then_some(())
+            .ok_or_else(|| format!("{}{}\n{}", said.stdout, said.stderr, controller.log()))
+    });
+    let secrets = controller.log();
+    assert!(!secrets.contains("PRIVATE KEY"), "the key is in the log");
+}
