@@ -45,6 +45,7 @@ pub(crate) fn up(place: &Place) -> Result<()> {
         "kube-apiserver",
         "kubectl",
         "kube-controller-manager",
+        "helm",
     ] {
         crate::setup::place(name)?;
     }

@@ -4,17 +4,20 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use mooring_testkit::{ControlPlane, Detached};
 
-use crate::shell::root;
+use crate::shell::{output, root};
 
 /// Of the controller: leases and certificates are there.
 const NAMESPACE: &str = "mooring-system";
+/// Of the configuration that the chart makes.
+const WEBHOOK: &str = "mooring-webhook";
 /// How long the controller may take until it is ready.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) fn up(dir: &Path) -> Result<()> {
@@ -60,17 +63,53 @@ fn start(dir: &Path) -> Result<()> {
     plane.install_crds(&root().join("deploy/crds"));
     plane.kubectl(&["create", "namespace", NAMESPACE]).ok();
     println!("Starting moor-controller …");
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let (port, webhook) = (free()?, free()?);
+    admit_through(&plane, webhook)?;
     let args = [
-        "--roles=ipam,packages".to_owned(),
+        "--roles=ipam,packages,sync,webhook".to_owned(),
         format!("--kubeconfig={}", plane.kubeconfig().display()),
         format!("--namespace={NAMESPACE}"),
         format!("--listen={port}"),
+        format!("--webhook-listen={webhook}"),
+        format!("--webhook-names={}", webhook.ip()),
+        format!("--webhook-configuration={WEBHOOK}"),
     ];
     let program = root().join("target/debug/moor-controller");
     let controller = plane.run_detached("moor-controller", &program, &args)?;
     wait_until_ready(&controller, port)
         .with_context(|| format!("see {}", dir.join("moor-controller.log").display()))
+}
+
+/// The chart's own configuration, so that the same objects are asked about, with our address in the Service's place.
+fn admit_through(plane: &ControlPlane, webhook: SocketAddr) -> Result<()> {
+    let helm = crate::setup::place("helm")?.join("bin/helm");
+    let chart = root().join("deploy/chart/mooring");
+    let objects = output(
+        Command::new(helm)
+            .args(["template", "mooring"])
+            .arg(chart)
+            .args(["--namespace", NAMESPACE, "--set", "webhook.enabled=true"])
+            .args(["--show-only", "templates/webhook.yaml"]),
+    )?;
+    plane
+        .kubectl_stdin(&["apply", "--server-side", "-f", "-"], &objects)
+        .ok();
+    let url = format!("https://{webhook}/validate");
+    let client = serde_json::json!({ "url": url });
+    let patch = serde_json::json!([
+        { "op": "replace", "path": "/webhooks/0/clientConfig", "value": client }
+    ]);
+    let kind = "validatingwebhookconfigurations";
+    let patch = patch.to_string();
+    plane
+        .kubectl(&["patch", kind, WEBHOOK, "--type=json", "-p", &patch])
+        .ok();
+    Ok(())
+}
+
+/// An address of this machine that nobody listens on.
+fn free() -> Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
 fn wait_until_ready(controller: &Detached, address: SocketAddr) -> Result<()> {
