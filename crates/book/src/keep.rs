@@ -100,6 +100,8 @@ pub(crate) struct Change {
     pub(crate) audit: Vec<Entry>,
     /// The next transaction's id is at least this.
     pub(crate) next: u64,
+    /// May become durable in parts: each lease is right without the others.
+    pub(crate) apart: bool,
 }
 
 impl Change {
@@ -115,6 +117,7 @@ impl Change {
             reservations,
             audit,
             next: _,
+            apart: _,
         } = self;
         let leases = drop.is_empty() && put.is_empty() && audit.is_empty();
         let txns = open.is_empty() && close.is_empty() && committed.is_none();

@@ -45,7 +45,7 @@ pub(crate) type Observer = Arc<dyn Fn(&Entry) + Send + Sync>;
 /// Says whether this process may write.
 type Fence = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// A book on a Kubernetes API. Clones share everything but the transaction that is being made.
+/// A book on a Kubernetes API. Threads may share it; one transaction is made at a time, direct takes do not wait for it.
 pub struct KubeStore(Ledger<KubeKeep>, Arc<Hands>);
 
 /// How many processes take addresses from the same pools.

@@ -3,8 +3,8 @@
 //! Easy to get wrong: the ledger's tables are a copy. They are made anew before every act, and while a transaction is
 //! being made they do not move; what changed in the meantime shows when the server refuses a write.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +24,9 @@ use crate::store::PackageRecord;
 
 /// How often a transaction is tried to be reserved while others change the journal.
 const ROUNDS: u32 = 32;
+
+/// How many steps fit into one intent, whatever they are.
+const PART: usize = 400;
 
 type Key = (InstanceKey, Thing);
 
@@ -96,13 +99,13 @@ impl KubeKeep {
     /// The steps that a change comes to, over what is there.
     fn steps(&self, change: &Change) -> Result<Vec<Step>, Error> {
         let mut steps = Vec::new();
-        let mut dropped = BTreeMap::new();
+        let mut dropped = BTreeSet::new();
         for lease in &change.drop {
             let key = (lease.instance.clone(), lease.thing);
             let known = self.known(&lease.instance, &lease.thing);
             if let Some(known) = known.filter(|known| known.lease.holder == lease.holder) {
                 steps.push(Step::Drop(Mark::of(&known)));
-                dropped.insert(key, ());
+                dropped.insert(key);
             }
         }
         let mut notes: BTreeMap<Key, &ReservationNote> = BTreeMap::new();
@@ -119,7 +122,9 @@ impl KubeKeep {
         for lease in &change.put {
             let key = (lease.instance.clone(), lease.thing);
             let known = self.known(&lease.instance, &lease.thing);
-            let known = known.filter(|_| !dropped.contains_key(&key));
+            // Somebody else's stays as it is: the step will lose to it.
+            let known =
+                known.filter(|known| known.lease.holder == lease.holder && !dropped.contains(&key));
             if let (Some(known), State::Reserved { txn, .. }) = (&known, lease.state)
                 && is_reserved_by(&known.lease, txn)
             {
@@ -141,7 +146,7 @@ impl KubeKeep {
             let Some(known) = self.known(&instance, &thing) else {
                 continue;
             };
-            if dropped.contains_key(&(instance, thing)) {
+            if dropped.contains(&(instance, thing)) {
                 continue;
             }
             let mut to = known.clone();
@@ -387,7 +392,11 @@ impl Keep for KubeKeep {
         } else {
             let steps = self.steps(change)?;
             let committed = change.committed.map(|(txn, _)| txn);
-            if !steps.is_empty() || committed.is_some() {
+            if change.apart {
+                for part in steps.chunks(PART) {
+                    self.persist_steps(part.to_vec(), None)?;
+                }
+            } else if !steps.is_empty() || committed.is_some() {
                 self.persist_steps(steps, committed)?;
             }
         }

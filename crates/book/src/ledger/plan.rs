@@ -366,6 +366,7 @@ impl<K: Keep> Inner<K> {
         now: Time,
     ) -> Result<(Change, Restored), Error> {
         let (mut change, mut restored) = (Change::default(), Restored::default());
+        change.apart = true;
         for wanted in leases {
             let mut lease = wanted.clone();
             if let State::Reserved { until, .. } = lease.state {

@@ -2,6 +2,7 @@
 //!
 //! Leases belong to a whole cluster, so tests that list all of them have the server alone and begin by emptying it.
 
+mod child;
 mod crash;
 mod late;
 mod races;
@@ -11,6 +12,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use mooring_api::kinds::mooring::{IPLease, PrefixLedger};
 use mooring_book::{KubeOptions, KubeStore, Store};
 use mooring_testkit::ControlPlane;
 
@@ -42,19 +48,41 @@ fn crds() -> PathBuf {
     dir.path().to_owned()
 }
 
+/// Takes everything away that a store has written.
+fn empty(plane: &ControlPlane) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let read = Kubeconfig::read_from(plane.kubeconfig()).unwrap();
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(read, &options).await;
+        let client = kube::Client::try_from(config.unwrap()).unwrap();
+        let (gone, all) = (DeleteParams::default(), ListParams::default());
+        let ours = all
+            .clone()
+            .labels(mooring_api::kinds::mooring::label::RECORD);
+        let leases: Api<IPLease> = Api::all(client.clone());
+        leases.delete_collection(&gone, &all).await.unwrap();
+        let ledgers: Api<PrefixLedger> = Api::all(client.clone());
+        ledgers.delete_collection(&gone, &all).await.unwrap();
+        let records: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
+        records.delete_collection(&gone, &ours).await.unwrap();
+    });
+}
+
 impl World {
     pub(crate) fn new() -> Option<Self> {
         static ALONE: Mutex<()> = Mutex::new(());
         let plane = ControlPlane::shared()?;
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        plane.install_crds(&crds());
-        let empty = ["delete", "ipleases,prefixledgers", "--all"];
-        plane.kubectl(&empty).ok();
-        if plane.kubectl(&["get", "namespace", NAMESPACE]).code != Some(0) {
+        static READY: OnceLock<()> = OnceLock::new();
+        READY.get_or_init(|| {
+            plane.install_crds(&crds());
             plane.kubectl(&["create", "namespace", NAMESPACE]).ok();
-        }
-        let records = ["delete", "configmaps", "-n", NAMESPACE, "-l", "mooring.dev/book-record"];
-        plane.kubectl(&records).ok();
+        });
+        empty(plane);
         Some(Self {
             plane,
             _alone: alone,
@@ -73,7 +101,10 @@ impl World {
 }
 
 /// Asks until the answer is the wanted one; the last one is told where it never is.
-pub(crate) fn until<T: std::fmt::Debug>(what: &str, mut ask: impl FnMut() -> Result<T, String>) -> T {
+pub(crate) fn until<T: std::fmt::Debug>(
+    what: &str,
+    mut ask: impl FnMut() -> Result<T, String>,
+) -> T {
     let begun = Instant::now();
     loop {
         match ask() {

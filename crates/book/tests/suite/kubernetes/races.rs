@@ -1,1 +1,316 @@
-//! later
+//! What the watch has not told yet: stores whose view never moves, and an address against the range around it.
+
+use std::sync::Barrier;
+
+use mooring_api::HostCidr;
+use mooring_book::{Filter, KubeOptions, KubeStore, Outcome, Store};
+use mooring_ipam::{Refusal, State, Thing, Want};
+
+use super::writers::{claim, pools};
+use super::{World, until};
+use crate::made::{NOW, TTL, candidate, holder, instance, later, release, thing, win};
+
+impl World {
+    /// A store that has seen the first list and hears nothing afterwards: its account may not watch.
+    fn blind(&self) -> KubeStore {
+        let role = "apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: blind}
+rules:
+- {apiGroups: [mooring.dev], resources: [ipleases, prefixledgers], verbs: [get, list, create, update, delete]}
+- {apiGroups: [''], resources: [configmaps], verbs: [get, list, create, update, delete]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: blind}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: blind}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: blind}]
+";
+        self.plane.kubectl_stdin(&["apply", "-f", "-"], role).ok();
+        let path = self.plane.user_kubeconfig("blind", &[]);
+        until("the account has its rights", || {
+            let may = [
+                "auth",
+                "can-i",
+                "create",
+                "ipleases.mooring.dev",
+                "--as",
+                "blind",
+            ];
+            let said = self.plane.kubectl(&may);
+            said.stdout
+                .starts_with("yes")
+                .then_some(())
+                .ok_or(said.stdout)
+        });
+        let store = KubeStore::from_kubeconfig(&path, KubeOptions::default()).unwrap();
+        store.synced().unwrap();
+        store
+    }
+}
+
+fn fixed(text: &str) -> Option<HostCidr> {
+    Some(text.parse().unwrap())
+}
+
+#[test]
+fn a_store_that_has_not_heard_of_a_lease_still_does_not_get_it() {
+    let Some(world) = World::new() else { return };
+    let (seeing, blind) = (world.store(), world.blind());
+    let mut wants = claim(holder(1), Want::Address);
+    wants.fixed = fixed("10.0.0.9/22");
+    let first = seeing
+        .take_now(&pools(), &wants, None, NOW)
+        .unwrap()
+        .unwrap();
+    // Nobody told it.
+    assert_eq!(blind.claimed().unwrap(), []);
+    let mut other = wants.clone();
+    other.holder = holder(2);
+    match blind.take_now(&pools(), &other, None, NOW).unwrap() {
+        Err(Refusal::Held { by, .. }) => assert_eq!(by.holder, holder(1)),
+        outcome => panic!("{outcome:?}"),
+    }
+    // The same holder has it, whoever asks.
+    let again = blind.take_now(&pools(), &wants, None, later(5)).unwrap();
+    assert_eq!(again.unwrap(), first);
+    assert_eq!(seeing.leases(&Filter::default()).unwrap(), [first]);
+}
+
+#[test]
+fn a_holder_gets_its_own_lease_again_from_a_store_that_has_not_heard_of_it() {
+    let Some(world) = World::new() else { return };
+    let (seeing, blind) = (world.store(), world.blind());
+    let wants = claim(holder(1), Want::Address);
+    let first = seeing
+        .take_now(&pools(), &wants, None, NOW)
+        .unwrap()
+        .unwrap();
+    let again = blind
+        .take_now(&pools(), &wants, None, NOW)
+        .unwrap()
+        .unwrap();
+    assert_eq!(again, first);
+    let mut txn = blind.begin(NOW).unwrap();
+    let lease = win(&mut *txn, &first.thing.to_string(), &holder(1));
+    assert_eq!(lease.state, State::Held);
+}
+
+#[test]
+fn a_blind_transaction_loses_to_what_it_has_not_heard_of() {
+    let Some(world) = World::new() else { return };
+    let (seeing, blind) = (world.store(), world.blind());
+    let mut txn = seeing.begin(NOW).unwrap();
+    win(&mut *txn, "10.0.0.1", &holder(1));
+    win(&mut *txn, "10.0.2.10-10.0.2.19", &holder(2));
+    let id = txn.reserve(TTL).unwrap();
+    seeing.commit(id, NOW).unwrap();
+    let mut txn = blind.begin(NOW).unwrap();
+    let lost = |txn: &mut dyn mooring_book::Txn, what: &str| {
+        let outcome = txn.try_take(&instance(), &candidate(what), &holder(9));
+        assert!(
+            matches!(outcome, Ok(Outcome::Lost(_))),
+            "{what}: {outcome:?}"
+        );
+    };
+    lost(&mut *txn, "10.0.0.1");
+    lost(&mut *txn, "10.0.0.0-10.0.0.9");
+    lost(&mut *txn, "10.0.2.12");
+    lost(&mut *txn, "10.0.2.19-10.0.2.30");
+    lost(&mut *txn, "10.0.0.0/24");
+    drop(txn);
+    // And nothing of its tries is left.
+    assert_eq!(seeing.leases(&Filter::default()).unwrap().len(), 2);
+}
+
+#[test]
+fn what_another_store_released_is_not_taken_for_held() {
+    let Some(world) = World::new() else { return };
+    let seeing = world.store();
+    let mut wants = claim(holder(1), Want::Address);
+    wants.fixed = fixed("10.0.0.9/22");
+    let lease = seeing
+        .take_now(&pools(), &wants, None, NOW)
+        .unwrap()
+        .unwrap();
+    let blind = world.blind();
+    let free = |n| {
+        seeing.release_now(
+            &instance(),
+            &lease.thing,
+            &holder(n),
+            mooring_api::Span(0),
+            NOW,
+        )
+    };
+    assert!(!free(2).unwrap(), "only its holder gives it back");
+    assert!(free(1).unwrap());
+    assert!(!free(1).unwrap(), "twice is nothing");
+    let mut other = wants.clone();
+    other.holder = holder(2);
+    seeing
+        .take_now(&pools(), &other, None, NOW)
+        .unwrap()
+        .unwrap();
+    // It still believes that it has it.
+    assert_eq!(blind.held_now(&instance(), &holder(1)).unwrap(), [lease]);
+    match blind.take_now(&pools(), &wants, None, NOW).unwrap() {
+        Err(Refusal::Held { by, .. }) => assert_eq!(by.holder, holder(2)),
+        outcome => panic!("{outcome:?}"),
+    }
+}
+
+#[test]
+fn a_released_address_rests_and_goes_to_another_afterwards() {
+    let Some(world) = World::new() else { return };
+    let store = world.store();
+    let mut wants = claim(holder(1), Want::Address);
+    wants.fixed = fixed("10.0.0.9/22");
+    let lease = store
+        .take_now(&pools(), &wants, None, NOW)
+        .unwrap()
+        .unwrap();
+    let rest = mooring_api::Span(100);
+    assert!(
+        store
+            .release_now(&instance(), &lease.thing, &holder(1), rest, NOW)
+            .unwrap()
+    );
+    let mut other = wants.clone();
+    other.holder = holder(2);
+    let early = store.take_now(&pools(), &other, None, later(99)).unwrap();
+    assert!(matches!(early, Err(Refusal::Cooling { .. })), "{early:?}");
+    let late = store
+        .take_now(&pools(), &other, None, later(100))
+        .unwrap()
+        .unwrap();
+    assert_eq!((late.holder, late.state), (holder(2), State::Held));
+    let back = store.take_now(&pools(), &wants, None, later(101)).unwrap();
+    assert!(matches!(back, Err(Refusal::Held { .. })));
+}
+
+/// An address and a range around it, taken at the same moment by stores that hear nothing.
+#[test]
+fn an_address_and_a_range_around_it_are_never_both_won() {
+    let Some(world) = World::new() else { return };
+    let stores = [world.blind(), world.blind()];
+    let gate = Barrier::new(2);
+    let (mut address, mut range, mut neither) = (0, 0, 0);
+    for round in 0..40u32 {
+        let addr = format!("10.{round}.0.5");
+        let wide = format!("10.{round}.0.0-10.{round}.0.15");
+        let take = |store: &KubeStore, what: &str, n: u32| {
+            let mut txn = store.begin(NOW).unwrap();
+            gate.wait();
+            let won = match txn
+                .try_take(&instance(), &candidate(what), &holder(n))
+                .unwrap()
+            {
+                Outcome::Won(_) => true,
+                Outcome::Lost(_) => false,
+            };
+            let id = txn.reserve(TTL).unwrap();
+            store.commit(id, NOW).unwrap();
+            won
+        };
+        let [one, two] = &stores;
+        let (a, r) = std::thread::scope(|scope| {
+            let a = scope.spawn(|| take(one, &addr, 1000 + round));
+            let r = scope.spawn(|| take(two, &wide, 2000 + round));
+            (a.join().unwrap(), r.join().unwrap())
+        });
+        assert!(!(a && r), "round {round}: both won");
+        address += u32::from(a);
+        range += u32::from(r);
+        neither += u32::from(!a && !r);
+    }
+    println!("{address} addresses, {range} ranges, {neither} neither");
+    assert!(address + range > 0, "somebody wins");
+    // By the server's word, too.
+    let store = world.store();
+    let leases = store.leases(&Filter::default()).unwrap();
+    assert_eq!(leases.len(), (address + range) as usize);
+}
+
+/// What a process leaves that ended between its POST and its look at the ledger.
+#[test]
+fn an_address_that_was_posted_into_a_range_too_late_is_void() {
+    let Some(world) = World::new() else { return };
+    let store = world.store();
+    let blind = world.blind();
+    let mut wants = claim(holder(1), Want::Address);
+    wants.fixed = fixed("10.0.2.12/22");
+    let lease = store
+        .take_now(&pools(), &wants, None, NOW)
+        .unwrap()
+        .unwrap();
+    let name = "-o=jsonpath={.items[0]}";
+    let json = world
+        .plane
+        .kubectl(&["get", "ipleases", name])
+        .ok()
+        .to_owned();
+    assert!(
+        store
+            .release_now(
+                &instance(),
+                &lease.thing,
+                &holder(1),
+                mooring_api::Span(0),
+                NOW
+            )
+            .unwrap()
+    );
+    let mut txn = store.begin(NOW).unwrap();
+    win(&mut *txn, "10.0.2.10-10.0.2.19", &holder(2));
+    let id = txn.reserve(TTL).unwrap();
+    store.commit(id, NOW).unwrap();
+    let mut object: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for key in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "managedFields",
+        "generation",
+    ] {
+        object["metadata"].as_object_mut().unwrap().remove(key);
+    }
+    world
+        .plane
+        .kubectl_stdin(&["create", "-f", "-"], &object.to_string())
+        .ok();
+    until("the store hears of it", || {
+        let all = store.claimed().unwrap();
+        (all.len() == 2).then_some(()).ok_or(format!("{all:?}"))
+    });
+    // It counts for nobody: not for its holder, not in lists.
+    for store in [&store, &blind] {
+        match store.take_now(&pools(), &wants, None, NOW).unwrap() {
+            Err(Refusal::Held { by, .. }) => assert_eq!(by.holder, holder(2)),
+            outcome => panic!("{outcome:?}"),
+        }
+    }
+    let left = store.leases(&Filter::default()).unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].thing, thing("10.0.2.10-10.0.2.19"));
+}
+
+#[test]
+fn tidying_puts_away_what_has_ended_and_nothing_else() {
+    let Some(world) = World::new() else { return };
+    let store = world.store();
+    let mut txn = store.begin(NOW).unwrap();
+    win(&mut *txn, "10.0.0.1", &holder(1));
+    win(&mut *txn, "10.0.0.2", &holder(2));
+    let id = txn.reserve(TTL).unwrap();
+    store.commit(id, NOW).unwrap();
+    let mut txn = store.begin(NOW).unwrap();
+    release(&mut *txn, "10.0.0.1", 50);
+    let id = txn.reserve(TTL).unwrap();
+    store.commit(id, NOW).unwrap();
+    assert_eq!(store.tidy(later(49)).unwrap(), 0);
+    assert_eq!(store.tidy(later(50)).unwrap(), 1);
+    let left = store.leases(&Filter::default()).unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].thing, Thing::Addr("10.0.0.2".parse().unwrap()));
+}
