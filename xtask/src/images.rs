@@ -17,6 +17,7 @@ mod layout;
 mod tree;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,6 +35,9 @@ pub(crate) struct Options {
     /// Builds as for a release: link-time optimised, some minutes longer
     #[arg(long)]
     dist: bool,
+    /// Takes this moor-controller instead of building one
+    #[arg(long, value_name = "FILE", conflicts_with = "dist")]
+    program: Option<PathBuf>,
     /// Also unpacks the image and runs its programs in it; needs root
     #[arg(long)]
     check: bool,
@@ -48,7 +52,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         .out
         .clone()
         .unwrap_or_else(|| root().join("target/images"));
-    let program = controller(options.dist)?;
+    let program = match &options.program {
+        Some(program) => program.clone(),
+        None => controller(options.dist)?,
+    };
     let base = base::tree(USER)?;
     let mut app = Tree::default();
     app.copy("usr/bin/moor-controller", &program, 0o755);
@@ -97,7 +104,9 @@ fn try_out(layout: &Path, dir: &Path) -> Result<()> {
     let _ = fs::remove_dir_all(dir);
     let outcome = layout::unpack(layout, dir).and_then(|()| {
         // Git wants it open before anything else.
-        fs::write(dir.join("dev/null"), "").context("cannot make /dev/null")?;
+        let null = dir.join("dev/null");
+        fs::write(&null, "").context("cannot make /dev/null")?;
+        fs::set_permissions(&null, fs::Permissions::from_mode(0o666))?;
         for (program, wanted) in [
             (&["/usr/bin/moor-controller", "--help"][..], "--roles"),
             (&["/usr/bin/git", "--version"], "git version"),

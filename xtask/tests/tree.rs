@@ -21,7 +21,7 @@ const HOSTS: &[&str] = &[
     "json-schema.org",
     "json.schemastore.org", // the schema that a SARIF log names
     "keepachangelog.com",
-    "www.w3.org", // the namespace of SVG
+    "www.w3.org",             // the namespace of SVG
     "kubernetes.default.svc", // the issuer of service account tokens
     "127.0.0.1",
     "localhost",

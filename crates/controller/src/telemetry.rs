@@ -1,32 +1,72 @@
-//! The log: JSON lines where nobody watches, text in a terminal. Secrets never reach it, since no type that holds one
-//! prints it.
+//! The log: JSON lines where nobody watches, text in a terminal; with the feature `otlp` also spans for a collector.
+//! Secrets never reach it, since no type that holds one prints it.
+
+#[cfg(feature = "otlp")]
+mod otlp;
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
 use crate::args::{LogArgs, LogFormat};
 
-/// Starts the log. What the filter cannot read is said once, and the default serves.
-pub(crate) fn start(args: &LogArgs) {
-    let (filter, wrong) = match EnvFilter::try_new(&args.log) {
-        Ok(filter) => (filter, None),
-        Err(error) => (EnvFilter::new("info"), Some(error)),
-    };
+/// What ends with the program. Keep it until then.
+#[must_use]
+pub(crate) struct Telemetry {
+    #[cfg(feature = "otlp")]
+    spans: Option<opentelemetry_sdk::trace::SdkTracerProvider>,
+}
+
+#[cfg(feature = "otlp")]
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.spans.take().map(|spans| spans.shutdown()) {
+            tracing::warn!(%error, "the last spans are not sent");
+        }
+    }
+}
+
+/// Starts the log. What the filter cannot read is said once, and the default serves; so with a collector's address.
+/// Called before the runtime starts.
+pub(crate) fn start(args: &LogArgs) -> Telemetry {
+    let mut wrong = Vec::new();
+    let filter = EnvFilter::try_new(&args.log).unwrap_or_else(|error| {
+        wrong.push(format!(
+            "the log filter cannot be read, info serves: {error}"
+        ));
+        EnvFilter::new("info")
+    });
     let json = match args.log_format {
         LogFormat::Auto => !std::io::stderr().is_terminal(),
         LogFormat::Json => true,
         LogFormat::Text => false,
     };
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    if json {
-        builder.json().flatten_event(true).init();
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = if json {
+        lines.json().flatten_event(true).boxed()
     } else {
-        builder.with_target(false).init();
+        lines.with_target(false).boxed()
+    };
+    let log = tracing_subscriber::registry().with(filter).with(lines);
+    #[cfg(feature = "otlp")]
+    let (log, spans) = {
+        let made = args.otlp_endpoint.as_deref().map(otlp::layer).transpose();
+        let (layer, spans) = made
+            .unwrap_or_else(|error| {
+                wrong.push(format!("no spans are sent: {error}"));
+                None
+            })
+            .unzip();
+        (log.with(layer), spans)
+    };
+    log.init();
+    for what in wrong {
+        tracing::warn!("{what}");
     }
-    if let Some(error) = wrong {
-        tracing::warn!(%error, filter = args.log, "the log filter cannot be read; info serves");
+    Telemetry {
+        #[cfg(feature = "otlp")]
+        spans,
     }
 }

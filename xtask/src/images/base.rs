@@ -51,7 +51,7 @@ pub(super) fn tree(user: u32) -> Result<Tree> {
         let place = |path: &str| {
             let path = merged(path);
             let wanted = |f: &&str| path == **f || (f.ends_with('/') && path.starts_with(*f));
-            files.iter().any(|f| wanted(&f)).then_some(path)
+            files.iter().any(wanted).then_some(path)
         };
         add(&mut tree, package, &mut packages, &place)?;
         for file in files.iter().filter(|f| !f.ends_with('/')) {
@@ -126,7 +126,8 @@ fn merged(path: &str) -> String {
 /// A shared library or the loader, but no plugin of one.
 fn is_library(path: &str) -> bool {
     let (dir, file) = path.rsplit_once('/').unwrap_or(("", path));
-    let is_shared = file.ends_with(".so") || file.contains(".so.");
+    // `libz.so`, `libz.so.1`
+    let is_shared = format!("{file}.").contains(".so.");
     let depth = dir.split('/').count();
     is_shared && (dir == "usr/lib64" || (dir.starts_with("usr/lib/") && depth == 3))
 }

@@ -9,7 +9,7 @@ use crate::rendered::{NAMESPACE, chart, helm, objects, root};
 use crate::rights::{MANAGEMENT, WORKLOAD, wrong};
 
 /// For what a controller of Kubernetes does; far beyond what it needs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn path(below_root: &str) -> String {
     root().join(below_root).display().to_string()

@@ -28,10 +28,10 @@ pub(crate) fn complaints(objects: &[Value]) -> Vec<String> {
                     }
                 }
             }
-            "CustomResourceDefinition" => {
-                if object["metadata"]["annotations"]["helm.sh/resource-policy"] != "keep" {
-                    say("goes with the release, and everything of its kind".into());
-                }
+            "CustomResourceDefinition"
+                if object["metadata"]["annotations"]["helm.sh/resource-policy"] != "keep" =>
+            {
+                say("goes with the release, and everything of its kind".into());
             }
             _ => {}
         }
