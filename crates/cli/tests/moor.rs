@@ -35,6 +35,8 @@ mod hostile;
 mod import;
 #[path = "moor/kpt.rs"]
 mod kpt;
+#[path = "moor/package.rs"]
+mod package;
 #[path = "moor/plugins.rs"]
 mod plugins;
 #[path = "moor/pool.rs"]
@@ -62,7 +64,9 @@ fn moor(dir: &Path) -> Command {
         .current_dir(dir)
         .env_remove("MOOR_BOOK")
         .env_remove("MOOR_MGMT")
+        .env_remove("MOOR_REPOSITORY")
         .env_remove("XDG_STATE_HOME")
+        .env_remove("XDG_CACHE_HOME")
         .env("HOME", dir)
         .env("COLUMNS", "100")
 }

@@ -198,7 +198,9 @@ pub(crate) fn holders(files: &Files) -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     for package in layout(files).packages {
         let paths = package.files.clone();
-        let bytes = paths.iter().filter_map(|p| Some((p.as_str(), files.get(p)?.as_slice())));
+        let bytes = paths
+            .iter()
+            .filter_map(|p| Some((p.as_str(), files.get(p)?.as_slice())));
         let documents = Documents::parse(bytes, ToOwned::to_owned, &mut Vec::new());
         let Some(unit) = Unit::new(package.directory, package.files, documents) else {
             continue;
@@ -236,10 +238,11 @@ fn generated(previous: &Files, files: &Files) -> Files {
         let mut objects = objects.filter(|v| v.is_object()).peekable();
         objects.peek().is_some() && objects.all(|v: &Value| is_made(v))
     };
-    let new = previous.iter().filter(|(path, bytes)| {
-        !files.contains_key(*path) && ours(path, bytes)
-    });
-    new.map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
+    let new = previous
+        .iter()
+        .filter(|(path, bytes)| !files.contains_key(*path) && ours(path, bytes));
+    new.map(|(path, bytes)| (path.clone(), bytes.clone()))
+        .collect()
 }
 
 /// Gives back what drafts of a package have reserved in a cluster, except under the transactions to `keep`. Says which were aborted.
@@ -278,7 +281,8 @@ pub fn discard(
         let known: Vec<&Lease> = known.filter_map(|key| leases.get(key)).collect();
         let ours = |l: &&Lease| l.holder.cluster == cluster && l.holder.package == package;
         // A VLAN is the network's, whoever asked for it.
-        let networks = |l: &&Lease| matches!(l.thing, Thing::Vlan(_)) && l.holder.cluster == cluster;
+        let networks =
+            |l: &&Lease| matches!(l.thing, Thing::Vlan(_)) && l.holder.cluster == cluster;
         if known.iter().any(|l| ours(l)) && known.iter().all(|l| ours(l) || networks(l)) {
             store.abort(txn.id, now)?;
             aborted.push(txn.id);

@@ -25,6 +25,7 @@ Commands:
   render       Specialise a package, or every package below a directory, for a cluster
   fleet        Render the variants of many blueprints, one package per place, as one act
   fn           Run one step as a KRM function: a ResourceList on stdin, the answer on stdout
+  package      Packages in Git: drafts, proposals, versions, and their addresses
   pool         Pools: what there is to take from, how full it is, and how it changes
   claim        Take an address by hand, for a router, a VM or a host
   reserve      Reserve an address or a range for what is no pod: a VM, a router, a host

@@ -9,7 +9,7 @@ fn a_secret_is_never_shown() {
             username: "me".into(),
             password: Secret::new("s3cret\n"),
         },
-        ..Repository::new("https://git.example/packages.git")
+        ..Repository::new("https://example.com/packages.git")
     };
     assert!(!format!("{repository:?} {repository}").contains("s3cret"));
 }
@@ -20,8 +20,8 @@ fn addresses_that_would_run_or_show_something_are_refused() {
         "",
         "-upload-pack=x",
         "ext::sh -c x",
-        "https://me:secret@git.example/x.git",
-        "ftp://git.example/x.git",
+        "https://me:secret@example.com/x.git",
+        "ftp://example.com/x.git",
         "a\nb",
     ];
     for url in wrong {
@@ -29,9 +29,9 @@ fn addresses_that_would_run_or_show_something_are_refused() {
         assert!(!said.contains("secret"), "{said}");
     }
     for url in [
-        "https://git.example/x.git",
-        "ssh://git@git.example/x.git",
-        "git@git.example:x.git",
+        "https://example.com/x.git",
+        "ssh://git@example.com/x.git",
+        "git@example.com:x.git",
         "/srv/x.git",
         "../x",
         "file:///srv/x.git",
@@ -66,7 +66,7 @@ fn a_token_is_for_http_only() {
             username: "me".into(),
             password: Secret::new("t"),
         },
-        ..Repository::new("ssh://git.example/x.git")
+        ..Repository::new("ssh://example.com/x.git")
     };
     assert!(repository.check().is_err());
 }

@@ -82,7 +82,13 @@ impl Packages {
         let here = Which::Ref(tip.commit.to_string());
         let content = read(mirror, package, &here)?.map(|content| content.files);
         let same = content.as_ref() == Some(&draft.files);
-        if same && !draft.onto_published {
+        let mut parents = vec![tip.commit.clone()];
+        if let Some(main) = main.filter(|_| draft.onto_published)
+            && mirror.base(&tip.commit, &main.commit)?.as_ref() != Some(&main.commit)
+        {
+            parents.push(main.commit.clone());
+        }
+        if same && parents.len() == 1 {
             return Ok((Vec::new(), unchanged(&tip.commit)));
         }
         match &draft.base {
@@ -90,14 +96,6 @@ impl Packages {
             Base::At(from) if *from == tip.commit => {}
             Base::At(from) => return Err(moved(draft, tip, from.short())),
             Base::New => return Err(moved(draft, tip, "nothing")),
-        }
-        let mut parents = vec![tip.commit.clone()];
-        if let Some(main) = main.filter(|_| draft.onto_published) {
-            if mirror.base(&tip.commit, &main.commit)?.as_ref() != Some(&main.commit) {
-                parents.push(main.commit.clone());
-            } else if same {
-                return Ok((Vec::new(), unchanged(&tip.commit)));
-            }
         }
         let commit = mirror.commit(&self.commit(mirror, draft, parents))?;
         let (name, to) = (format!("refs/heads/{name}"), commit.clone());

@@ -27,9 +27,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use mooring_api::{Span, Time};
+use mooring_api::{Code, Finding, Span, Time};
 use mooring_book::Store;
 use mooring_ipam::TxnId;
+use sha2::{Digest as _, Sha256};
 
 use super::{
     Base, Content, Draft, Error, Lifecycle, PackageName, Packages, Published, Pushed, Which,
@@ -42,6 +43,9 @@ use crate::specialise::{
     Specialise, Specialised, discard, holders, identities, retire, specialise,
 };
 use crate::trees::is_in_git;
+
+/// How many packages may have had the same place before this one.
+const MINTED: u8 = 16;
 
 /// A book that is opened for each use, so that nobody waits for it while we push. Any [`Store`] is one that stays open.
 pub trait Desk {
@@ -79,7 +83,8 @@ pub struct Addressed<'a, D> {
     pub deploy_records: bool,
     /// Now.
     pub now: Time,
-    /// Random bytes to mint ids from.
+    /// Ids are minted from the package's place and these bytes. They must be the same in every run: one that was cut off before its push
+    /// then mints the same id again, and finds what it had reserved.
     pub entropy: [u8; 16],
 }
 
@@ -194,7 +199,9 @@ impl<D: Desk> Addressed<'_, D> {
     ) -> Result<Option<Pushed>, Error> {
         let open = self.contents(package)?;
         let own = open.iter().filter(|(of, _)| of == workspace);
-        let own: BTreeSet<_> = own.flat_map(|(_, content)| holders(&content.files)).collect();
+        let own: BTreeSet<_> = own
+            .flat_map(|(_, content)| holders(&content.files))
+            .collect();
         let keep = self.renew(package, &open, Some(workspace), &own)?;
         self.give_back(&own, &keep)?;
         self.packages.reject(package, workspace, discard)
@@ -255,6 +262,7 @@ impl<D: Desk> Addressed<'_, D> {
         way: Way<'_>,
     ) -> Result<Specialised, Error> {
         let carries = |known: &Path, id: &str| self.carries(package, known, id);
+        let place = self.packages.repository.place(package.as_str());
         let how = Specialise {
             source: way.source,
             previous: way.previous,
@@ -265,25 +273,44 @@ impl<D: Desk> Addressed<'_, D> {
             pinned: way.pinned,
             deploy_records: self.deploy_records,
             carries: Some(&carries),
-            ..Specialise::new(
-                self.site,
-                self.packages.repository.place(package.as_str()),
-                self.now,
-                self.entropy,
-            )
+            ..Specialise::new(self.site, place.clone(), self.now, self.minted(&place, 0))
         };
-        Ok(self.desk.with(&mut |store| specialise(store, files, &how))?)
+        let known = identities(files).contains_key("")
+            || way.previous.is_some_and(|p| identities(p).contains_key(""));
+        let mut made = self.desk.with(&mut |store| specialise(store, files, &how))?;
+        // A package that was here and moved away took its identity along.
+        for nth in 1..MINTED {
+            let copied = |f: &Finding| f.code == Code::CopiedPackage;
+            if known || !made.report.findings.iter().any(copied) {
+                break;
+            }
+            let how = Specialise {
+                entropy: self.minted(&place, nth),
+                ..how.clone()
+            };
+            made = self.desk.with(&mut |store| specialise(store, files, &how))?;
+        }
+        Ok(made)
+    }
+
+    /// What a new package's identity is made from.
+    fn minted(&self, place: &Path, nth: u8) -> [u8; 16] {
+        let mut hash = Sha256::new();
+        hash.update(self.entropy);
+        hash.update([nth]);
+        hash.update(place.as_os_str().as_encoded_bytes());
+        let mut out = [0; 16];
+        out.copy_from_slice(&hash.finalize()[..16]);
+        out
     }
 
     /// What the draft was before, or what is published: there is the package's identity.
-    fn before(
-        &self,
-        package: &PackageName,
-        workspace: &Workspace,
-    ) -> Result<Option<Files>, Error> {
+    fn before(&self, package: &PackageName, workspace: &Workspace) -> Result<Option<Files>, Error> {
         let seen = self.packages.look(package)?;
         let mut open = seen.open.into_iter();
-        let own = open.find(|open| open.workspace == *workspace).map(|open| open.files);
+        let own = open
+            .find(|open| open.workspace == *workspace)
+            .map(|open| open.files);
         Ok(own.or(seen.deployed.map(|content| content.files)))
     }
 
@@ -304,9 +331,15 @@ impl<D: Desk> Addressed<'_, D> {
     /// A push that failed leaves nothing reserved that was not so before.
     fn or_give_back<T>(&self, report: &Report, outcome: Result<T, Error>) -> Result<T, Error> {
         if let (Err(error), Some(txn)) = (&outcome, report.reserved) {
-            // Where the answer was lost, it may have arrived: then it must stay, and lapses if not.
-            if !matches!(error, Error::Git(crate::git::Error::Timeout { .. })) {
-                self.desk.with(&mut |store| Ok(store.abort(txn, self.now)?))?;
+            use crate::git::Error as Git;
+            // Where the answer was lost, the push may have arrived: then it must stay, and lapses if not.
+            let lost = matches!(
+                error,
+                Error::Git(Git::Timeout { .. } | Git::Unreachable { .. } | Git::Failed { .. })
+            );
+            if !lost {
+                self.desk
+                    .with(&mut |store| Ok(store.abort(txn, self.now)?))?;
             }
         }
         outcome
@@ -362,7 +395,11 @@ impl<D: Desk> Addressed<'_, D> {
                 ..Way::default()
             };
             // What is wrong with that draft is for whoever pushes it next.
-            keep.extend(self.specialise(package, &content.files, way)?.report.reserved);
+            keep.extend(
+                self.specialise(package, &content.files, way)?
+                    .report
+                    .reserved,
+            );
         }
         Ok(keep)
     }
@@ -453,7 +490,9 @@ impl Packages {
     pub fn resolve(&self, name: &str) -> Result<Option<Oid>, Error> {
         let mirror = self.open()?;
         let found = mirror.refs().get(name);
-        let found = found.or_else(|| mirror.branch(name)).or_else(|| mirror.tag(name));
+        let found = found
+            .or_else(|| mirror.branch(name))
+            .or_else(|| mirror.tag(name));
         let known = found.map(|at| at.commit.clone());
         Ok(known.or_else(|| Oid::parse(name)))
     }

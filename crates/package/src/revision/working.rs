@@ -156,7 +156,8 @@ impl Packages {
             Which::Draft(w) | Which::Proposed(w) | Which::Workspace(w) => Some(w),
             _ => None,
         };
-        self.origin(package, workspace, &content.commit).write(dir)?;
+        self.origin(package, workspace, &content.commit)
+            .write(dir)?;
         drop(lock);
         Ok(Pulled { content, changed })
     }
@@ -173,7 +174,11 @@ impl Packages {
         let lock = TreeLock::take(dir, LOCK_WAIT).map_err(refuse)?;
         let content = self.need(package, &Which::Ref(commit.to_string()))?;
         let there = read_directory(dir)?;
-        let changed = if there == *read { lay_down(dir, &there, &content.files)? } else { 0 };
+        let changed = if there == *read {
+            lay_down(dir, &there, &content.files)?
+        } else {
+            0
+        };
         self.origin(package, Some(workspace), commit).write(dir)?;
         drop(lock);
         Ok(changed)

@@ -8,6 +8,11 @@
 
 mod flavours;
 mod fleet;
+mod forge;
+mod git;
+mod http;
 mod interrupted;
+mod reserved;
+mod revision;
 mod seed;
 mod sticky;

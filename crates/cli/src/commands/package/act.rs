@@ -111,7 +111,7 @@ pub(super) fn clone(args: &CloneArgs, world: &World, output: &mut Output) -> any
     let sentence = format!(
         "{package}: draft {workspace} is{} a clone of {path} at {}",
         was(pushed.unchanged),
-        from.commit.short()
+        args.reference
     );
     Shown::new(&package, Some(&workspace))
         .pushed(&pushed, Lifecycle::Draft)
@@ -158,11 +158,10 @@ pub(super) fn push(args: &PushArgs, world: &World, output: &mut Output) -> anyho
         return shown.show(args.format.format, "nothing was pushed", output);
     };
     packages.settle(&package, &workspace, &pushed.commit, (&dir, &draft.files))?;
-    let sentence = format!(
-        "{package}: draft {workspace} is{} at {}",
-        was(pushed.unchanged),
-        pushed.commit.short()
-    );
+    let sentence = match pushed.unchanged {
+        true => format!("{package}: draft {workspace} is that already"),
+        false => format!("{package}: draft {workspace} is pushed"),
+    };
     let shown = shown.pushed(&pushed, Lifecycle::Draft);
     shown.show(args.format.format, &sentence, output)
 }

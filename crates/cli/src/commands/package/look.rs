@@ -137,9 +137,8 @@ pub(super) fn pull(args: &PullArgs, world: &World, output: &mut Output) -> anyho
         output.show(args.format.format, &shown, |_| Table::new(["package"]))?;
     }
     output.say(&format!(
-        "{package}: {} of {} in {}",
+        "{package}: {} in {}",
         count(shown.files, "file"),
-        pulled.content.commit.short(),
         args.dir.display()
     ));
     Ok(Exit::Done)

@@ -1,0 +1,201 @@
+//! `moor package`: a package's life in a real repository, its addresses, exit codes, and what nobody gets to see.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command as Process;
+
+use snapbox::cmd::Command;
+use snapbox::str;
+
+use crate::{example, moor, stdout};
+
+const AT: [&str; 4] = ["--repository", "packages.git", "--mgmt", "mgmt"];
+
+/// The example fleet with an empty repository beside it.
+fn place() -> tempfile::TempDir {
+    let dir = example("fleet");
+    let made = Process::new("git")
+        .args(["init", "-q", "--bare", "-b", "main", "packages.git"])
+        .current_dir(dir.path())
+        .status();
+    assert!(made.unwrap().success());
+    dir
+}
+
+fn package(dir: &Path, args: &[&str]) -> Command {
+    moor(dir).env("GIT_DIR", "/nowhere").arg("package").args(args)
+}
+
+/// With a book.
+fn addressed(dir: &Path, args: &[&str]) -> Command {
+    package(dir, args).args(AT)
+}
+
+fn push(dir: &Path, workspace: &str) {
+    let args = ["push", "gnb", "ran/gnb", "--workspace", workspace, "--cluster", "my-ran"];
+    addressed(dir, &args).assert().code(0);
+}
+
+fn on(dir: &Path, act: &str, workspace: &str) -> snapbox::cmd::OutputAssert {
+    addressed(dir, &[act, "ran/gnb", "--workspace", workspace]).assert()
+}
+
+fn said(run: &snapbox::cmd::OutputAssert) -> String {
+    String::from_utf8(run.get_output().stderr.clone()).unwrap()
+}
+
+/// Package, lifecycle, version and note of every revision.
+fn listed(dir: &Path) -> Vec<String> {
+    let (text, code) = stdout(package(dir, &["list", "--repository", "packages.git", "-o", "json"]));
+    assert_eq!(code, 0);
+    let all: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    let one = |r: &serde_json::Value| {
+        let text = |key: &str| r[key].as_str().unwrap_or("-").to_owned();
+        format!("{} {} {} {}", text("package"), text("workspace"), text("lifecycle"), r["version"])
+    };
+    all.iter().map(one).collect()
+}
+
+fn held(dir: &Path) -> String {
+    let (text, _) = stdout(moor(dir).args(["pool", "list", "--mgmt", "mgmt", "-o", "json"]));
+    text
+}
+
+#[test]
+fn a_directory_becomes_a_draft_a_proposal_and_a_version_with_its_addresses() {
+    let dir = place();
+    let dir = dir.path();
+    let args = ["push", "gnb", "ran/gnb", "--workspace", "first", "--cluster", "my-ran"];
+    addressed(dir, &args).assert().code(0).stdout_eq(str![[r#"
+CLUSTER  PACKAGE  INTERFACE  NETWORK              CNI      ON    ADDRESS        GATEWAY      WORKLOAD
+my-ran   gnb      n2         default/vpc-control  macvlan  ens3  10.20.0.20/24  10.20.0.1  Deployment/gnb
+...
+"#]]);
+    assert_eq!(listed(dir), ["ran/gnb first Draft null"]);
+    // What was pushed is what the directory holds.
+    assert!(dir.join("gnb/networkattachmentdefinition_n2.yaml").is_file());
+    let again = addressed(dir, &["push", "gnb"]).assert().code(0);
+    assert!(said(&again).contains("is that already"), "{}", said(&again));
+
+    on(dir, "propose", "first").code(0);
+    assert_eq!(listed(dir), ["ran/gnb first Proposed null"]);
+    let approved = on(dir, "approve", "first").code(0);
+    assert!(said(&approved).contains("ran/gnb: v1 is on main"), "{}", said(&approved));
+    let again = on(dir, "approve", "first").code(0);
+    assert!(said(&again).contains("v1 is already on main"), "{}", said(&again));
+    assert_eq!(listed(dir), ["ran/gnb first Published 1"]);
+    let before = held(dir);
+
+    package(dir, &["pull", "ran/gnb", "copy", "--repository", "packages.git"]).assert().code(0);
+    fs::write(dir.join("copy/README.md"), "# gnb\n").unwrap();
+    addressed(dir, &["push", "copy", "--workspace", "second"]).assert().code(0);
+    package(dir, &["diff", "ran/gnb", "--workspace", "second", "--repository", "packages.git"])
+        .assert()
+        .code(0)
+        .stdout_eq(str![[r#"
+--- ran/gnb/README.md
++++ ran/gnb/README.md
+@@ -0,0 +1 @@
++# gnb
+
+"#]]);
+    on(dir, "propose", "second").code(0);
+    on(dir, "approve", "second").code(0);
+    addressed(dir, &["rollback", "ran/gnb", "--to", "1"]).assert().code(0);
+    assert_eq!(before, held(dir));
+    assert_eq!(
+        listed(dir),
+        ["ran/gnb first Published 1", "ran/gnb second Published 2", "ran/gnb - Published 3"]
+    );
+    addressed(dir, &["delete", "ran/gnb"]).assert().code(2);
+    addressed(dir, &["delete", "ran/gnb", "--yes"]).assert().code(0);
+    let (who, _) = stdout(moor(dir).args(["who-has", "10.20.0.20", "--mgmt", "mgmt", "-o", "json"]));
+    assert!(!who.contains("my-ran"), "{who}");
+}
+
+#[test]
+fn rejecting_gives_the_addresses_back() {
+    let dir = place();
+    let empty = held(dir.path());
+    push(dir.path(), "first");
+    assert_ne!(empty, held(dir.path()));
+    on(dir.path(), "propose", "first").code(0);
+    let rejected = on(dir.path(), "reject", "first").code(0);
+    assert!(said(&rejected).contains("first is a draft"), "{}", said(&rejected));
+    assert_eq!(empty, held(dir.path()));
+    addressed(dir.path(), &["reject", "ran/gnb", "--workspace", "first", "--discard"]).assert().code(0);
+    assert_eq!(listed(dir.path()), [""; 0]);
+}
+
+#[test]
+fn without_a_management_directory_only_git_moves() {
+    let dir = place();
+    let dir = dir.path();
+    let at = ["--repository", "packages.git"];
+    package(dir, &["init", "notes", "--workspace", "w"]).args(at).assert().code(0);
+    package(dir, &["init", "notes", "--workspace", "w"]).args(at).assert().code(0);
+    for act in ["propose", "approve"] {
+        package(dir, &[act, "notes", "--workspace", "w"]).args(at).assert().code(0);
+    }
+    assert_eq!(listed(dir), ["notes w Published 1"]);
+    assert!(!dir.join("mgmt/.moor/book.redb").exists());
+    let clone = ["clone", "notes-2", "--workspace", "w", "--from", "packages.git", "--path", "notes"];
+    package(dir, &clone).args(["--ref", "notes/v1"]).args(at).assert().code(0);
+    package(dir, &["pull", "notes-2", "n", "--workspace", "w"]).args(at).assert().code(0);
+    let kptfile = fs::read_to_string(dir.join("n/Kptfile")).unwrap();
+    assert!(kptfile.contains("name: notes-2") && kptfile.contains("upstreamLock"), "{kptfile}");
+}
+
+#[test]
+fn refusals_say_what_to_do_and_end_with_1() {
+    let dir = place();
+    let dir = dir.path();
+    let absent = on(dir, "approve", "nothing").code(1);
+    let text = said(&absent);
+    assert!(text.contains("RevisionAbsent") && text.contains("moor package list"), "{text}");
+    push(dir, "first");
+    // Somebody else changes the draft, and ours was made from what it was.
+    package(dir, &["pull", "ran/gnb", "theirs", "--workspace", "first", "--repository", "packages.git"])
+        .assert()
+        .code(0);
+    fs::write(dir.join("theirs/x.yaml"), "a: 1\n").unwrap();
+    addressed(dir, &["push", "theirs"]).assert().code(0);
+    fs::write(dir.join("gnb/y.yaml"), "a: 1\n").unwrap();
+    let moved = addressed(dir, &["push", "gnb"]).assert().code(1);
+    assert!(said(&moved).contains("DraftMoved"), "{}", said(&moved));
+    // A finding keeps it from being pushed.
+    let wrong = fs::read_to_string(dir.join("theirs/interface-n2.yaml")).unwrap();
+    fs::write(dir.join("theirs/interface-n2.yaml"), wrong.replace("vpc-control", "nowhere")).unwrap();
+    let refused = addressed(dir, &["push", "theirs"]).assert().code(1);
+    let text = said(&refused);
+    assert!(text.contains("UnknownNetworkInstance") && text.contains("theirs/interface-n2.yaml"), "{text}");
+    assert!(text.contains("nothing was pushed"), "{text}");
+}
+
+#[test]
+fn a_wrong_command_line_is_exit_code_2() {
+    let dir = place();
+    for args in [
+        &["list"][..],
+        &["list", "--repository", "https://me:secret@example.com/x.git"],
+        &["init", "../x", "--workspace", "w", "--repository", "packages.git"],
+        &["init", "x", "--workspace", "a/b", "--repository", "packages.git"],
+        &["push", "gnb", "--repository", "packages.git", "--workspace", "w"],
+        &["push", "gnb", "g", "--repository", "packages.git"],
+        &["push", "nowhere", "g", "--repository", "packages.git", "--workspace", "w"],
+        &["list", "--repository", "packages.git", "--branch", "-x"],
+        &["list", "--repository", "packages.git", "--token-file", "gnb/Kptfile"],
+        &["approve", "x", "--workspace", "w", "--repository", "packages.git", "--hold", "soon"],
+    ] {
+        let run = package(dir.path(), args).assert().code(2);
+        assert!(!said(&run).contains("secret"), "{args:?}");
+    }
+}
+
+#[test]
+fn a_git_that_is_missing_is_said() {
+    let dir = place();
+    let run = package(dir.path(), &["list", "--repository", "packages.git"]).env("PATH", "/nowhere");
+    let run = run.assert().code(1);
+    assert!(said(&run).contains("GitMissing") && said(&run).contains("install git"), "{}", said(&run));
+}
