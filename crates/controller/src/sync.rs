@@ -38,6 +38,7 @@ use mooring_package::git::Git;
 use serde_json::json;
 
 use crate::error::Error;
+use crate::living::{Living, Need};
 use crate::world::World;
 use apply::Record;
 use decide::{Plan, Whose};
@@ -55,6 +56,19 @@ const FOLLOW: Duration = Duration::from_secs(1);
 /// The kind, as metrics know it.
 const KIND: &str = "RootSync";
 
+/// Fields that the definition of Config Sync does not have; each has an annotation twin.
+const NEEDS: &[Need] = &[Need {
+    definition: "rootsyncs.configsync.gke.io",
+    fields: &[
+        "spec.pollInterval",
+        "spec.defaultNamespace",
+        "spec.commitStatus",
+        "spec.cluster",
+        "spec.allowEmpty",
+        "spec.conflicts",
+    ],
+}];
+
 /// What is known between two passes. Nothing here must survive the process.
 #[derive(Default)]
 struct Memory {
@@ -68,21 +82,27 @@ struct Memory {
     versions: BTreeMap<Key, String>,
     /// When everything was last applied without a failure.
     full: Option<Instant>,
+    /// The status as we wrote it: what a foreign definition drops from it is not missed.
+    status: Option<RootSyncStatus>,
     /// A refused push, and when.
     refused: Option<(Instant, Committed)>,
 }
 
 /// What of a RootSync makes a pass due at once.
-type Seen = (
-    Option<i64>,
-    BTreeMap<String, String>,
-    BTreeMap<String, String>,
-);
+#[derive(PartialEq)]
+struct Seen {
+    uid: Option<String>,
+    generation: Option<i64>,
+    annotations: BTreeMap<String, String>,
+    labels: BTreeMap<String, String>,
+}
 
 /// A commit without a mistake in it.
 #[derive(Clone)]
 struct Good {
     commit: String,
+    /// The first commit that we saw with this content: later ones may only have added our own status.
+    since: String,
     content: String,
     written: Arc<Vec<Written>>,
 }
@@ -90,6 +110,7 @@ struct Good {
 /// The role.
 struct Role {
     world: World,
+    living: Living,
     memory: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Memory>>>>,
 }
 
@@ -97,23 +118,26 @@ struct Role {
 pub(crate) async fn run(world: World) -> Result<()> {
     world.readiness.set("sync", false);
     let api: Api<RootSync> = Api::all(world.client.clone());
-    let served = async {
-        while let Err(error) = api.list_metadata(&ListParams::default().limit(1)).await {
-            tracing::warn!(
-                error = crate::error::chain(&error),
-                "RootSync objects cannot be listed"
-            );
-            tokio::time::sleep(FOLLOW).await;
+    let looked = async {
+        loop {
+            match look(&world, &api).await {
+                Ok(living) => return living,
+                Err(error) => {
+                    tracing::warn!(error = crate::error::chain(&error), "cannot begin yet");
+                    tokio::time::sleep(FOLLOW).await;
+                }
+            }
         }
     };
-    tokio::select! {
-        () = served => {}
+    let living = tokio::select! {
+        living = looked => living,
         () = world.shutdown.clone().wait() => return Ok(()),
-    }
+    };
     world.readiness.set("sync", true);
     let shutdown = world.shutdown.clone();
     let role = Arc::new(Role {
         world,
+        living,
         memory: Mutex::default(),
     });
     let reconcile = |root: Arc<RootSync>, role: Arc<Role>| async move {
@@ -125,6 +149,13 @@ pub(crate) async fn run(world: World) -> Result<()> {
         .for_each(|_| std::future::ready(()))
         .await;
     Ok(())
+}
+
+/// Whether RootSync objects are served, and who else is here.
+async fn look(world: &World, api: &Api<RootSync>) -> Result<Living, Error> {
+    let listed = api.list_metadata(&ListParams::default().limit(1)).await;
+    listed.map_err(Error::api("list RootSync objects"))?;
+    Living::look(world, NEEDS).await
 }
 
 impl Role {
@@ -140,15 +171,30 @@ impl Role {
         if root.meta().deletion_timestamp.is_some() {
             return Action::await_change();
         }
+        self.living.notice(root.meta());
+        if !self.living.is_ours(root.meta()) {
+            self.living
+                .tell_ignored(&self.world, &root.object_ref(&()))
+                .await;
+            return Action::await_change();
+        }
         let namespace = root.namespace().unwrap_or_default();
         let name = format!("{namespace}/{}", root.name_any());
         let memory = self.memory(&name);
         let mut memory = memory.lock().await;
-        let seen = (
-            root.meta().generation,
-            root.annotations().clone(),
-            root.labels().clone(),
-        );
+        let seen = Seen {
+            uid: root.uid(),
+            generation: root.meta().generation,
+            annotations: root.annotations().clone(),
+            labels: root.labels().clone(),
+        };
+        if memory
+            .seen
+            .as_ref()
+            .is_some_and(|before| before.uid != seen.uid)
+        {
+            *memory = Memory::default();
+        }
         let now = Instant::now();
         if let Some(due) = memory
             .due
@@ -187,7 +233,7 @@ impl Role {
                     refused,
                     ..Pass::default()
                 };
-                self.report(root, &pass, None).await?;
+                self.report(root, &pass, None, memory).await?;
                 return Ok(None);
             }
         };
@@ -201,7 +247,10 @@ impl Role {
             ..Pass::default()
         };
         match read {
-            Ok(good) => {
+            Ok(mut good) => {
+                if let Some(before) = memory.good.as_ref().filter(|b| b.content == good.content) {
+                    good.since.clone_from(&before.since);
+                }
                 let planned = self.sync(name, &settings, good.clone(), memory).await?;
                 pass.synced = planned.0;
                 pass.unread = planned.1;
@@ -219,7 +268,7 @@ impl Role {
         if settings.commit_status {
             pass.committed = self.commit(git, snapshot, &settings, &pass, memory).await?;
         }
-        self.report(root, &pass, Some(&settings)).await?;
+        self.report(root, &pass, Some(&settings), memory).await?;
         Ok(Some(settings.period))
     }
 
@@ -246,6 +295,7 @@ impl Role {
         let read = match source::read(&snapshot.files) {
             Ok(written) => Ok(Good {
                 commit: snapshot.commit.to_string(),
+                since: snapshot.commit.to_string(),
                 content: source::content(&snapshot.files),
                 written: Arc::new(written),
             }),
@@ -378,8 +428,10 @@ impl Role {
         root: &RootSync,
         pass: &Pass,
         settings: Option<&Settings>,
+        memory: &mut Memory,
     ) -> Result<(), Error> {
-        let before = root.status.clone().unwrap_or_default();
+        let known = memory.status.clone().or_else(|| root.status.clone());
+        let before = known.unwrap_or_default();
         let git = settings.map(report::git_status);
         let after = report::status(&before, pass, git, root.meta().generation, &self.now());
         if after == before {
@@ -396,6 +448,7 @@ impl Role {
         self.world
             .apply_status(&api, &name, &body, "write the status of a RootSync")
             .await?;
+        memory.status = Some(after.clone());
         let (old, new) = (synced_condition(&before), synced_condition(&after));
         if let Some((holds, reason, message)) = new
             && old.is_none_or(|(before, why, _)| (before, why) != (holds, reason))
@@ -439,6 +492,7 @@ fn synced(good: Good, plan: &Plan, done: apply::Done, resolved: decide::Resolved
     let leaving = leaving.map(|entry| (entry.key.clone(), entry.version.clone()));
     Synced {
         commit: good.commit,
+        since: good.since,
         content: good.content,
         wanted: known.chain(unknown).collect(),
         leaving: leaving.collect(),

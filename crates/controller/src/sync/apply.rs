@@ -321,6 +321,7 @@ async fn remove_one(
     let name = &entry.key.name;
     let live = match api.get_metadata_opt(name).await {
         Ok(live) => live,
+        Err(kube::Error::Api(status)) if status.code == 404 => None,
         Err(kube::Error::Api(status)) => return Ok(Removed::Refused(status)),
         Err(error) => return Err(Error::api("look at what left Git")(error)),
     };

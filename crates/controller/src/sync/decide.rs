@@ -144,30 +144,28 @@ pub(crate) fn resolve(
             ));
             continue;
         }
-        match served {
-            Some(served) => resolved.wanted.push(Wanted {
+        let version = object.kind.version.clone();
+        let Some(served) = served else {
+            let api_version = api_version(&object.kind.group, &version);
+            let kind = &object.kind.kind;
+            let message = format!("the API server serves no {kind} in {api_version}");
+            let help =
+                "Install its CRD, or put the CRD into the same directory; it is applied first.";
+            resolved.unknown.push(Failure {
                 key,
-                version: object.kind.version.clone(),
-                served: served.clone(),
-                value: object.value.clone(),
-                at: object.at.clone(),
-            }),
-            None => {
-                let api_version = api_version(&object.kind.group, &object.kind.version);
-                let message = format!(
-                    "the API server serves no {} in {api_version}",
-                    object.kind.kind
-                );
-                let help =
-                    "Install its CRD, or put the CRD into the same directory; it is applied first.";
-                resolved.unknown.push(Failure {
-                    key,
-                    version: object.kind.version.clone(),
-                    file: object.at.file.clone(),
-                    finding: mistake(object, Code::UnknownKind, "kind", message, help),
-                });
-            }
-        }
+                version,
+                file: object.at.file.clone(),
+                finding: mistake(object, Code::UnknownKind, "kind", message, help),
+            });
+            continue;
+        };
+        resolved.wanted.push(Wanted {
+            key,
+            version,
+            served: served.clone(),
+            value: object.value.clone(),
+            at: object.at.clone(),
+        });
     }
     if findings.is_empty() {
         Ok(resolved)

@@ -272,8 +272,9 @@ async fn look(
     let api = api(client, &key, &version, &served);
     let found = match api.get_metadata_opt(&key.name).await {
         Ok(found) => found,
-        // Whether we may is found out when it is applied, for this object alone.
-        Err(kube::Error::Api(status)) if status.code == 403 => None,
+        // A kind that comes with this commit is not served yet; and whether we may is found out when it is applied, for
+        // this object alone.
+        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 403 => None,
         Err(error) => return Err(Error::api("look at the objects of the cluster")(error)),
     };
     Ok(found.map(|found| (key, look_at(&found.metadata))))

@@ -34,6 +34,7 @@ impl fmt::Display for Key {
 }
 
 /// A kind in a version.
+#[expect(clippy::struct_field_names, reason = "Kubernetes calls it so")]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kind {
     pub(crate) group: String,

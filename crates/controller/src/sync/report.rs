@@ -54,6 +54,8 @@ pub(crate) struct Unread {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Synced {
     pub(crate) commit: String,
+    /// The commit that this content came with.
+    pub(crate) since: String,
     pub(crate) content: String,
     pub(crate) wanted: Vec<(Key, String, String)>,
     pub(crate) failures: Vec<Failure>,
@@ -377,7 +379,7 @@ pub(crate) fn file(pass: &Pass, cluster: &str, now: &str) -> Option<SyncStatus> 
         format: SyncStatus::FORMAT,
         cluster: cluster.to_owned(),
         sync: SyncedCommit {
-            commit: synced.commit.clone(),
+            commit: synced.since.clone(),
             content: synced.content.clone(),
             last_sync_time: now.to_owned(),
         },
@@ -416,6 +418,7 @@ mod tests {
             commit: commit.to_owned(),
             synced: Some(Synced {
                 commit: commit.to_owned(),
+                since: commit.to_owned(),
                 content: "sha256:1".to_owned(),
                 wanted: vec![(key("a"), "v1".to_owned(), "a.yaml".to_owned())],
                 ..Synced::default()

@@ -268,7 +268,7 @@ fn nothing_left_in_git_removes_nothing_unless_allowed() {
         allow_empty: true,
         ..WHOSE
     };
-    let plan = super::plan(&nothing, &before, &BTreeMap::new(), allowed).expect("allowed");
+    let plan = plan(&nothing, &before, &BTreeMap::new(), allowed).expect("allowed");
     assert_eq!(plan.leaving.len(), 1);
     // A cluster that never had anything is not guarded.
     assert!(super::plan(&nothing, &Inventory::default(), &BTreeMap::new(), WHOSE).is_ok());
