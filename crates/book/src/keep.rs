@@ -156,7 +156,7 @@ pub(crate) enum Claimed {
         not(feature = "kubernetes"),
         expect(dead_code, reason = "only a shared keep can lose")
     )]
-    Lost(Lease),
+    Lost(Box<Lease>),
 }
 
 /// Where changes are kept.

@@ -40,10 +40,10 @@ use trail::Trail;
 use wire::Wire;
 
 /// Hears of everything that this process does to a lease.
-pub(crate) type Observer = Arc<dyn Fn(&Entry) + Send + Sync>;
+pub type Observer = Arc<dyn Fn(&Entry) + Send + Sync>;
 
 /// Says whether this process may write.
-type Fence = Arc<dyn Fn() -> bool + Send + Sync>;
+pub type Fence = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A book on a Kubernetes API. Threads may share it; one transaction is made at a time, direct takes do not wait for it.
 pub struct KubeStore(Ledger<KubeKeep>, Arc<Hands>);
@@ -72,9 +72,9 @@ pub struct KubeOptions {
     /// How long something that was taken and not reserved yet keeps others away, should this process end.
     pub draft: Span,
     /// Asked before every write; where it says no, the write is [`Error::Fenced`].
-    pub fence: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    pub fence: Option<Fence>,
     /// Hears of everything that this process does to a lease.
-    pub observer: Option<Arc<dyn Fn(&Entry) + Send + Sync>>,
+    pub observer: Option<Observer>,
 }
 
 impl Default for KubeOptions {
@@ -85,8 +85,8 @@ impl Default for KubeOptions {
             wait: Duration::from_secs(30),
             request: Duration::from_secs(10),
             draft: Span(600),
-            fence: None::<Fence>,
-            observer: None::<Observer>,
+            fence: None,
+            observer: None,
         }
     }
 }

@@ -243,10 +243,10 @@ impl<K: Keep> Inner<K> {
     }
 
     fn table(&mut self, instance: &InstanceKey) -> Result<&mut Table, Error> {
-        if !self.tables.contains_key(instance) {
-            if let Some(table) = self.keep.table(instance)? {
-                self.tables.insert(instance.clone(), table);
-            }
+        if !self.tables.contains_key(instance)
+            && let Some(table) = self.keep.table(instance)?
+        {
+            self.tables.insert(instance.clone(), table);
         }
         if !self.tables.contains_key(instance) {
             let mut table = Table::new(instance.clone());

@@ -311,7 +311,7 @@ impl Txn for Direct<'_> {
                     let same = lease.thing == wanted.thing;
                     let again = lease.holder == *holder || has_rested(&lease, self.now);
                     if !(same && again) {
-                        return Ok(Outcome::Lost(lease));
+                        return Ok(Outcome::Lost(*lease));
                     }
                 }
             }

@@ -57,8 +57,8 @@ impl Mark {
 
 /// What a try to take something came to.
 pub(super) enum Taken {
-    Won(Record),
-    Lost(Lease),
+    Won(Box<Record>),
+    Lost(Box<Lease>),
 }
 
 impl Hands {
@@ -172,7 +172,7 @@ impl Hands {
                 Written::Refused => match self.fresh_lease(&name).await? {
                     // The answer to our own request was lost.
                     Some(known) if known.record.nonce == record.nonce => known,
-                    Some(known) => return Ok(Taken::Lost(known.record.lease)),
+                    Some(known) => return Ok(Taken::Lost(Box::new(known.record.lease))),
                     // It went in the meantime.
                     None => continue,
                 },
@@ -180,9 +180,9 @@ impl Hands {
             self.learn(|index| index.learn(known.clone()));
             if let Some(around) = self.around(&record.lease).await? {
                 self.delete(&known).await?;
-                return Ok(Taken::Lost(around));
+                return Ok(Taken::Lost(Box::new(around)));
             }
-            return Ok(Taken::Won(known.record));
+            return Ok(Taken::Won(Box::new(known.record)));
         }
         Err(self.busy(&name))
     }
@@ -225,17 +225,17 @@ impl Hands {
             lost = ledger.table.blocker(&thing, *subnet, holder).or(own);
             match &lost {
                 Some(_) => Swap::Same,
-                None => Swap::Put(unchecked.clone()),
+                None => Swap::Put(Box::new(unchecked.clone())),
             }
         })
         .await?;
         if let Some(lost) = lost {
-            return Ok(Taken::Lost(lost));
+            return Ok(Taken::Lost(Box::new(lost)));
         }
         // After the entry is there: who posts an address from now on sees it.
         if let Some(inside) = self.inside(&unchecked.lease).await? {
             self.give_up(&Mark::of(&unchecked)).await?;
-            return Ok(Taken::Lost(inside));
+            return Ok(Taken::Lost(Box::new(inside)));
         }
         let mut checked = record;
         checked.checked = true;
@@ -243,14 +243,14 @@ impl Hands {
         self.swap_ledger(&instance, |ledger| {
             ours = ledger.records.get(&thing).is_some_and(|r| r.nonce == nonce);
             if ours {
-                Swap::Put(checked.clone())
+                Swap::Put(Box::new(checked.clone()))
             } else {
                 Swap::Same
             }
         })
         .await?;
         if ours {
-            return Ok(Taken::Won(checked));
+            return Ok(Taken::Won(Box::new(checked)));
         }
         // Its end came before it was checked, and somebody put it away.
         Err(self.busy(&thing.to_string()))
@@ -300,7 +300,7 @@ impl Hands {
                 let ours = known == Some(&was.nonce);
                 done = ours || known == Some(&to.nonce);
                 if ours {
-                    Swap::Put(to.clone())
+                    Swap::Put(Box::new(to.clone()))
                 } else {
                     Swap::Same
                 }
@@ -404,7 +404,7 @@ impl Hands {
             match decide(&known) {
                 Swap::Same if is_fresh => return Ok(()),
                 Swap::Same => continue,
-                Swap::Put(record) => known.records.insert(record.lease.thing, record),
+                Swap::Put(record) => known.records.insert(record.lease.thing, *record),
                 Swap::Drop(thing) => known.records.remove(&thing),
             };
             let mut object = known.object;
@@ -435,7 +435,7 @@ impl Hands {
 /// What becomes of a ledger.
 enum Swap {
     Same,
-    Put(Record),
+    Put(Box<Record>),
     Drop(Thing),
 }
 

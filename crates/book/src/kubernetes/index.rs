@@ -330,3 +330,6 @@ fn goes_before(one: &Record, other: &Record) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

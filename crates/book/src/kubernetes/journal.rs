@@ -56,7 +56,7 @@ pub(super) enum Step {
     /// Takes a lease away.
     Drop(Mark),
     /// Puts a lease in place of another version of it, or where none is.
-    Put { was: Option<Mark>, to: Record },
+    Put { was: Option<Mark>, to: Box<Record> },
     /// Writes the record of a transaction.
     Open { was: Option<Version>, open: Open },
     /// Takes the record of a transaction away.
@@ -253,7 +253,7 @@ impl Hands {
                 if !self.is_current(journal).await? {
                     return Ok(true);
                 }
-                match self.take(to.clone()).await? {
+                match self.take(Record::clone(to)).await? {
                     Taken::Won(_) => Ok(true),
                     Taken::Lost(_) => Ok(false),
                 }

@@ -139,6 +139,7 @@ impl KubeKeep {
             }
             noted(&mut to, notes.remove(&key));
             let was = known.as_ref().map(Mark::of);
+            let to = Box::new(to);
             steps.push(Step::Put { was, to });
         }
         for ((instance, thing), note) in notes {
@@ -154,6 +155,7 @@ impl KubeKeep {
             if to != known {
                 to.nonce = nonce();
                 let was = Some(Mark::of(&known));
+                let to = Box::new(to);
                 steps.push(Step::Put { was, to });
             }
         }
@@ -328,9 +330,8 @@ impl Keep for KubeKeep {
                     self.take(record)?;
                 }
                 let now = self.known(&lease.instance, &lease.thing);
-                return Ok(Claimed::Lost(
-                    now.map_or_else(|| lease.clone(), |r| r.lease),
-                ));
+                let stays = now.map_or_else(|| lease.clone(), |record| record.lease);
+                return Ok(Claimed::Lost(Box::new(stays)));
             }
             gone.push(known);
         }
@@ -352,7 +353,7 @@ impl Keep for KubeKeep {
                 return Ok(Claimed::Lost(lease));
             }
             Some(Taken::Won(record)) => {
-                self.posted.insert(key(&record.lease), record);
+                self.posted.insert(key(&record.lease), *record);
             }
             None => {}
         }

@@ -154,8 +154,8 @@ impl<K: Keep> Inner<K> {
         let mut tries = TRIES;
         loop {
             let lost = match self.try_once(instance, candidate, holder)? {
-                Ok(won) => return Ok(Outcome::Won(won)),
-                Err(lost) => lost,
+                Outcome::Won(won) => return Ok(Outcome::Won(won)),
+                Outcome::Lost(lost) => lost,
             };
             tries -= 1;
             let gives_way = lost.holder == *holder
@@ -178,7 +178,7 @@ impl<K: Keep> Inner<K> {
         instance: &InstanceKey,
         candidate: &Candidate,
         holder: &Holder,
-    ) -> Result<Result<Lease, Lease>, Error> {
+    ) -> Result<Outcome, Error> {
         let Draft { id, now, .. } = *self.draft();
         let Candidate {
             thing,
@@ -188,7 +188,7 @@ impl<K: Keep> Inner<K> {
         let table = self.table(instance)?;
         let mut before = match make_room(table, &thing, subnet, holder, now) {
             Ok(evicted) => evicted,
-            Err(other) => return Ok(Err(*other)),
+            Err(other) => return Ok(Outcome::Lost(*other)),
         };
         let own = table.get(&thing);
         let mut won = Lease {
@@ -204,7 +204,7 @@ impl<K: Keep> Inner<K> {
             since: now,
         };
         match &own {
-            Some(own) if is_reserved_by(own, id) => return Ok(Ok(own.clone())),
+            Some(own) if is_reserved_by(own, id) => return Ok(Outcome::Won(own.clone())),
             Some(own) if own.state == State::Held => {
                 (won.state, won.since) = (own.state, own.since);
             }
@@ -218,8 +218,8 @@ impl<K: Keep> Inner<K> {
                         put(table, lease);
                     }
                     return claimed.map(|claimed| match claimed {
-                        Claimed::Won => Ok(won),
-                        Claimed::Lost(lost) => Err(lost),
+                        Claimed::Won => Outcome::Won(won),
+                        Claimed::Lost(lost) => Outcome::Lost(*lost),
                     });
                 }
             }
@@ -237,7 +237,7 @@ impl<K: Keep> Inner<K> {
             gateway,
             before,
         });
-        Ok(Ok(won))
+        Ok(Outcome::Won(won))
     }
 
     fn release(
