@@ -19,15 +19,16 @@ pub(crate) const MANAGEMENT: &[(&str, &str)] = &[
         yes watch   networkinstances.ipam.resource.nephio.org *
         yes watch   vlanclaims.vlan.resource.nephio.org *
         yes watch   vlanindices.vlan.resource.nephio.org *
-        yes watch   workloadclusters.infra.nephio.org *
-        yes patch   ipclaims.ipam.resource.nephio.org default
+        no  watch   workloadclusters.infra.nephio.org *
+        no  patch   ipclaims.ipam.resource.nephio.org default
         yes patch   ipclaims/status.ipam.resource.nephio.org default
         yes patch   ipclaims/status.ipam.nephio.org default
         yes patch   ipprefixes/status.ipam.resource.nephio.org default
         yes patch   networkinstances/status.ipam.resource.nephio.org default
         yes patch   vlanclaims/status.vlan.resource.nephio.org default
         yes create  ipallocations.ipam.resource.nephio.org default
-        yes delete  ipallocations.ipam.resource.nephio.org default
+        yes patch   ipallocations.ipam.resource.nephio.org default
+        no  delete  ipallocations.ipam.resource.nephio.org default
         no  create  ipclaims.ipam.resource.nephio.org default
         no  delete  ipclaims.ipam.resource.nephio.org default
         no  delete  ipprefixes.ipam.resource.nephio.org default
@@ -53,7 +54,10 @@ pub(crate) const MANAGEMENT: &[(&str, &str)] = &[
         no  list    secrets *
         no  watch   packagevariants.config.porch.kpt.dev *
         yes get     customresourcedefinitions.apiextensions.k8s.io *
+        no  list    customresourcedefinitions.apiextensions.k8s.io *
         no  update  customresourcedefinitions.apiextensions.k8s.io *
+        yes list    deployments.apps *
+        no  get     deployments.apps default
         no  get     pods default
         no  create  clusterrolebindings.rbac.authorization.k8s.io *
         ",
@@ -69,7 +73,10 @@ pub(crate) const MANAGEMENT: &[(&str, &str)] = &[
         yes patch   packagevariants.config.porch.kpt.dev default
         yes patch   packagevariants/status.config.porch.kpt.dev default
         yes patch   packagevariantsets/status.config.porch.kpt.dev default
+        no  patch   packagevariantsets.config.porch.kpt.dev default
         no  delete  packagevariantsets.config.porch.kpt.dev default
+        yes patch   repositories/status.config.porch.kpt.dev default
+        no  patch   workloadclusters/status.infra.nephio.org default
         no  create  repositories.config.porch.kpt.dev default
         no  delete  repositories.config.porch.kpt.dev default
         yes watch   workloadclusters.infra.nephio.org *
@@ -100,6 +107,7 @@ pub(crate) const MANAGEMENT: &[(&str, &str)] = &[
         "
         yes watch   ipprefixes.ipam.resource.nephio.org *
         yes watch   networkinstances.ipam.resource.nephio.org *
+        no  watch   vlanclaims.vlan.resource.nephio.org *
         yes watch   ipleases.mooring.dev *
         no  create  ipleases.mooring.dev *
         no  delete  ipleases.mooring.dev *
@@ -124,6 +132,7 @@ pub(crate) const WORKLOAD: &[(&str, &str)] = &[(
     "
     yes watch   rootsyncs.configsync.gke.io *
     yes patch   rootsyncs/status.configsync.gke.io config-management-system
+    no  patch   rootsyncs.configsync.gke.io config-management-system
     no  delete  rootsyncs.configsync.gke.io config-management-system
     no  create  rootsyncs.configsync.gke.io config-management-system
     yes create  configmaps own

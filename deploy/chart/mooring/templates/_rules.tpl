@@ -6,20 +6,71 @@ Three parts: "mooring.rules.<role>" in the whole cluster, "mooring.own.<role>" i
 several roles share.
 */}}
 
-{{/* Every role: Events about objects of any namespace; which schemas are installed. */}}
-{{- define "mooring.rules.every" -}}
+{{/* Events about objects of any namespace. */}}
+{{- define "mooring.rules.events" -}}
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
-- apiGroups: [apiextensions.k8s.io]
-  resources: [customresourcedefinitions]
-  verbs: [get, list, watch]
 {{- end -}}
 
-{{/* Pools, claims and clusters, to be read. */}}
-{{- define "mooring.rules.pools" -}}
+{{/* What is here besides us: installed schemas by name; with `manage: auto`, names of Deployments of other controllers. */}}
+{{- define "mooring.rules.others" -}}
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  verbs: [get]
+{{- if eq .Values.manage "auto" }}
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [list]
+{{- end }}
+{{- end -}}
+
+{{/* The book: leases and ledgers. */}}
+{{- define "mooring.rules.book" -}}
+- apiGroups: [mooring.dev]
+  resources: [ipleases, prefixledgers]
+  verbs: [get, list, watch, create, update, delete]
+{{- end -}}
+
+{{- define "mooring.rules.ipam" -}}
+{{ include "mooring.rules.events" . }}
+{{ include "mooring.rules.others" . }}
+{{ include "mooring.rules.book" . }}
 - apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
   resources: [networkinstances, ipprefixes, ipclaims, ipallocations]
+  verbs: [get, list, watch]
+- apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
+  resources: [networkinstances/status, ipprefixes/status, ipclaims/status]
+  verbs: [patch]
+# They are made for claims and go with them; nobody deletes one.
+- apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
+  resources: [ipallocations]
+  verbs: [create, patch]
+- apiGroups: [vlan.resource.nephio.org]
+  resources: [vlanindices, vlanclaims]
+  verbs: [get, list, watch]
+- apiGroups: [vlan.resource.nephio.org]
+  resources: [vlanindices/status, vlanclaims/status]
+  verbs: [patch]
+{{- end -}}
+
+{{- define "mooring.rules.packages" -}}
+{{ include "mooring.rules.events" . }}
+{{ include "mooring.rules.others" . }}
+{{ include "mooring.rules.book" . }}
+- apiGroups: [config.porch.kpt.dev]
+  resources: [packagevariants, packagevariantsets, repositories]
+  verbs: [get, list, watch]
+# A set makes variants and removes them; a variant carries a finalizer.
+- apiGroups: [config.porch.kpt.dev]
+  resources: [packagevariants]
+  verbs: [create, patch, delete]
+- apiGroups: [config.porch.kpt.dev]
+  resources: [packagevariants/status, packagevariantsets/status, repositories/status]
+  verbs: [patch]
+# Pools, and what is injected into packages.
+- apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
+  resources: [networkinstances, ipprefixes, ipclaims]
   verbs: [get, list, watch]
 - apiGroups: [vlan.resource.nephio.org]
   resources: [vlanindices, vlanclaims]
@@ -27,58 +78,6 @@ several roles share.
 - apiGroups: [infra.nephio.org]
   resources: [workloadclusters, networks, networkinstances]
   verbs: [get, list, watch]
-{{- end -}}
-
-{{/* The book: leases and ledgers. */}}
-{{- define "mooring.rules.book" -}}
-- apiGroups: [mooring.dev]
-  resources: [ipleases, prefixledgers]
-  verbs: [get, list, watch, create, update, patch, delete]
-{{- end -}}
-
-{{- define "mooring.rules.ipam" -}}
-{{ include "mooring.rules.every" . }}
-{{ include "mooring.rules.pools" . }}
-{{ include "mooring.rules.book" . }}
-# Finalizers, so that what a claim holds is given back before it goes.
-- apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
-  resources: [networkinstances, ipprefixes, ipclaims]
-  verbs: [patch, update]
-- apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
-  resources: [networkinstances/status, ipprefixes/status, ipclaims/status, ipallocations/status]
-  verbs: [get, patch, update]
-- apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
-  resources: [ipallocations]
-  verbs: [create, patch, update, delete]
-- apiGroups: [vlan.resource.nephio.org]
-  resources: [vlanindices, vlanclaims]
-  verbs: [patch, update]
-- apiGroups: [vlan.resource.nephio.org]
-  resources: [vlanindices/status, vlanclaims/status]
-  verbs: [get, patch, update]
-{{- end -}}
-
-{{- define "mooring.rules.packages" -}}
-{{ include "mooring.rules.every" . }}
-{{ include "mooring.rules.pools" . }}
-{{ include "mooring.rules.book" . }}
-- apiGroups: [config.porch.kpt.dev]
-  resources: [packagevariants, packagevariantsets, repositories]
-  verbs: [get, list, watch]
-# A set makes variants; both carry finalizers.
-- apiGroups: [config.porch.kpt.dev]
-  resources: [packagevariants]
-  verbs: [create, patch, update, delete]
-- apiGroups: [config.porch.kpt.dev]
-  resources: [packagevariantsets]
-  verbs: [patch, update]
-- apiGroups: [config.porch.kpt.dev]
-  resources: [packagevariants/status, packagevariantsets/status, repositories/status]
-  verbs: [get, patch, update]
-# What is injected into packages.
-- apiGroups: [infra.nephio.org]
-  resources: [workloadclusters/status]
-  verbs: [get, patch, update]
 - apiGroups: [ref.nephio.org]
   resources: [configs]
   verbs: [get, list, watch]
@@ -88,23 +87,23 @@ several roles share.
 {{- end -}}
 
 {{- define "mooring.rules.sync" -}}
-{{ include "mooring.rules.every" . }}
+{{ include "mooring.rules.events" . }}
+{{ include "mooring.rules.others" . }}
 - apiGroups: [configsync.gke.io]
   resources: [rootsyncs]
-  verbs: [get, list, watch, patch, update]
+  verbs: [get, list, watch]
 - apiGroups: [configsync.gke.io]
   resources: [rootsyncs/status]
-  verbs: [get, patch, update]
+  verbs: [patch]
 {{- end -}}
 
 {{- define "mooring.rules.webhook" -}}
-{{ include "mooring.rules.pools" . }}
+- apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
+  resources: [networkinstances, ipprefixes]
+  verbs: [get, list, watch]
 - apiGroups: [mooring.dev]
   resources: [ipleases, prefixledgers]
   verbs: [get, list, watch]
-- apiGroups: [events.k8s.io]
-  resources: [events]
-  verbs: [create, patch]
 {{- if eq .Values.webhook.certificate "self" }}
 # Its own configuration, for the caBundle of the certificate it issued itself.
 - apiGroups: [admissionregistration.k8s.io]
