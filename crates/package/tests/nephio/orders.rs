@@ -368,13 +368,13 @@ fn an_interface_that_cannot_be_made_for_a_while_moves_no_address() {
         |items| items.retain(|i| i["kind"] != "WorkloadCluster"),
         |items| {
             edit(items, "WorkloadCluster", &|c| {
-                c["spec"]["cnis"] = serde_json::json!(["sriov"])
-            })
+                c["spec"]["cnis"] = serde_json::json!(["sriov"]);
+            });
         },
         |items| {
             edit(items, "Interface", &|i| {
-                drop(i["spec"].as_object_mut().unwrap().remove("networkInstance"))
-            })
+                drop(i["spec"].as_object_mut().unwrap().remove("networkInstance"));
+            });
         },
     ];
     for (nth, wrong) in wrong.into_iter().enumerate() {
@@ -420,7 +420,7 @@ fn an_interface_that_goes_while_it_is_wrong_gives_its_address_back() {
     let mut value = parsed(&world.text);
     let items = value["items"].as_array_mut().unwrap();
     edit(items, "Interface", &|i| {
-        i["spec"]["cniType"] = serde_json::json!("sriov")
+        i["spec"]["cniType"] = serde_json::json!("sriov");
     });
     world.text = mooring_krm::emit(&value);
     world.settle(&FUNCTIONS);
