@@ -42,7 +42,7 @@ use mooring_api::kinds::porch;
 use mooring_blueprint::Object;
 use mooring_book::Writers;
 use mooring_package::Site;
-use tokio::sync::mpsc;
+use tokio::sync::{RwLock, mpsc};
 use tokio::task::JoinSet;
 
 use crate::error::Error;
@@ -78,6 +78,8 @@ pub(super) struct Role {
     turns: Turns,
     book: Book,
     memory: repository::Memory,
+    /// Shared while something is reserved and not pushed yet; alone to give back what no draft needs.
+    flight: Arc<RwLock<()>>,
     wake: mpsc::UnboundedSender<ObjectRef<DynamicObject>>,
 }
 
@@ -98,6 +100,7 @@ pub(crate) async fn run(world: World) -> Result<()> {
         turns: Turns::default(),
         book,
         memory: repository::Memory::default(),
+        flight: Arc::default(),
         wake,
     });
     let mut tasks: JoinSet<()> = JoinSet::new();

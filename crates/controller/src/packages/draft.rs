@@ -44,6 +44,7 @@ impl Role {
         if hand.is_empty() {
             return Ok(Vec::new());
         }
+        let _flight = self.flight.clone().read_owned().await;
         let _turn = self.turns.take(&remote.packages.repository.url).await;
         let hands = Hands {
             world: self.world.clone(),

@@ -40,9 +40,9 @@ pub(super) struct Looked {
     /// When drafts were specialised last.
     renewed: Instant,
     /// When it was seen.
-    pub(super) at: Instant,
+    at: Instant,
     /// The ids of packages with a draft or a proposal.
-    pub(super) open: BTreeSet<String>,
+    open: BTreeSet<String>,
 }
 
 impl Memory {
@@ -56,15 +56,17 @@ impl Memory {
         memory.insert(name, looked);
     }
 
-    /// What is known of these; None where one was not seen since `then`.
-    pub(super) fn open(&self, names: &[String], then: Instant) -> Option<BTreeSet<String>> {
+    /// The ids that are open in these, and since when all of them are known; None where one was never seen.
+    pub(super) fn open(&self, names: &[String]) -> Option<(BTreeSet<String>, Instant)> {
         let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut open = BTreeSet::new();
+        let mut since = Instant::now();
         for name in names {
-            let looked = memory.get(name).filter(|looked| looked.at >= then)?;
+            let looked = memory.get(name)?;
             open.extend(looked.open.iter().cloned());
+            since = since.min(looked.at);
         }
-        Some(open)
+        Some((open, since))
     }
 }
 
@@ -162,7 +164,7 @@ async fn pass(object: &Object, role: &Arc<Role>) -> Result<Option<Duration>, Err
 }
 
 /// The ids of packages that are open.
-fn ids(standing: &Standing) -> BTreeSet<String> {
+pub(super) fn ids(standing: &Standing) -> BTreeSet<String> {
     let open = standing
         .open
         .iter()

@@ -1,14 +1,21 @@
 //! Reservations whose draft is no more: published by somebody, then they are committed; or gone, then they are given back.
 //!
-//! Git refs are the truth. What is reserved for a package that is open somewhere stays; the rest is looked for among what
-//! is published, and otherwise given back. Easy to get wrong: a draft is reserved before it is pushed, and a repository
-//! that cannot be read hides its drafts. So nothing is given back before it was missing for a while, and never while a
-//! repository is away.
+//! ```text
+//!  reserved in the book, open nowhere in Git, for some looks ─► alone (nothing is reserved and not yet pushed)
+//!     ─► Git is read once more ─┬ open after all ─► stays
+//!                               ├ published ──────► committed
+//!                               └ neither ────────► given back
+//! ```
+//!
+//! Git refs are the truth. Easy to get wrong: a draft is reserved before it is pushed, and a repository that cannot be read
+//! hides its drafts. So nothing is given back while a pass of ours is between the two, and never while a repository is
+//! away; its reservations lapse by themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mooring_blueprint::Object;
 use mooring_book::{Filter, Store as _};
 use mooring_ipam::State;
 use mooring_package::{Files, Kpt, Specialise, discard, specialise};
@@ -17,13 +24,15 @@ use super::remote::Remote;
 use super::{Role, blocking, key, repository, site_of};
 use crate::error::{Error, chain};
 
-/// How long something must be missing, in looks at Git.
-const LOOKS: u32 = 4;
-/// At least.
-const LEAST: Duration = Duration::from_secs(5);
+/// How long something must be missing, in looks at Git: another program may have reserved it and push it yet.
+const LOOKS: u32 = 3;
+/// How long to wait until we are alone, while others wait behind us.
+const ALONE: Duration = Duration::from_secs(2);
 
 /// A package by cluster and id.
 type Owner = (String, String);
+/// What is published: files, where, which package, and the namespace of the Repository.
+type Published = BTreeMap<String, (Files, Arc<Remote>, String, String)>;
 
 impl Role {
     /// Sweeps now and then, until the end.
@@ -39,10 +48,7 @@ impl Role {
                 missing.clear();
                 continue;
             }
-            if let Err(error) = self
-                .sweep_once(&mut missing, (poll * LOOKS).max(LEAST))
-                .await
-            {
+            if let Err(error) = self.sweep_once(&mut missing, poll * LOOKS).await {
                 tracing::warn!(error = chain(&error), reason = error.reason(), "not swept");
             }
         }
@@ -54,62 +60,77 @@ impl Role {
         patience: Duration,
     ) -> Result<(), Error> {
         let reserved = self.reserved().await?;
-        let repositories: Vec<_> = self.repositories().await?;
-        let ours = repositories.iter().filter(|o| repository::is_deployment(o));
-        let names: Vec<String> = ours.clone().map(key).collect();
-        let recent = Instant::now().checked_sub(patience);
-        let Some(open) = recent.and_then(|then| self.memory.open(&names, then)) else {
-            missing.clear(); // a repository is away, or was not looked at yet
-            return Ok(());
+        let mut ours = self.repositories().await?;
+        ours.retain(repository::is_deployment);
+        let names: Vec<String> = ours.iter().map(key).collect();
+        let Some((open, known)) = self.memory.open(&names) else {
+            return Ok(()); // one was not looked at yet
         };
-        let lost: BTreeSet<Owner> = reserved
-            .into_iter()
-            .filter(|(_, id)| !open.contains(id))
-            .collect();
+        let lost = reserved.into_iter().filter(|(_, id)| !open.contains(id));
+        let lost: BTreeSet<Owner> = lost.collect();
         missing.retain(|owner, _| lost.contains(owner));
         for owner in &lost {
             missing.entry(owner.clone()).or_insert_with(Instant::now);
         }
-        let due: Vec<Owner> = missing
+        let due = missing
             .iter()
-            .filter(|(_, since)| since.elapsed() >= patience)
-            .map(|(owner, _)| owner.clone())
-            .collect();
+            .filter(|(_, since)| since.elapsed() >= patience && known > **since);
+        let due: Vec<Owner> = due.map(|(owner, _)| owner.clone()).collect();
         if due.is_empty() {
             return Ok(());
         }
-        let mut published: BTreeMap<String, (Files, Arc<Remote>, String, String)> = BTreeMap::new();
-        for object in ours {
-            let Ok(remote) = self.remote(object).await? else {
-                return Ok(());
-            };
-            let remote = Arc::new(remote);
-            let _turn = self.turns.take(&remote.packages.repository.url).await;
-            let there = remote.clone();
-            let all = blocking(move || Ok(there.packages.published()?)).await?;
-            for (package, files) in all {
-                let id = Kpt::read(&files).map(|kpt| kpt.id).unwrap_or_default();
-                let place = (
-                    files,
-                    remote.clone(),
-                    package.to_string(),
-                    object.namespace().to_owned(),
-                );
-                published.insert(id, place);
-            }
-        }
+        let Ok(_alone) = tokio::time::timeout(ALONE, self.flight.clone().write_owned()).await
+        else {
+            return Ok(()); // next time
+        };
+        let still = self.reserved().await?;
+        let Some((open, mut published)) = self.read_git(&ours).await? else {
+            return Ok(());
+        };
         for owner in due {
-            let id = owner.1.clone();
-            match published.remove(&id) {
+            missing.remove(&owner);
+            if !still.contains(&owner) || open.contains(&owner.1) {
+                continue;
+            }
+            match published.remove(&owner.1) {
                 Some((files, remote, package, namespace)) => {
                     self.commit(files, &remote, &package, &namespace, &owner)
                         .await?;
                 }
                 None => self.give_back(&owner).await?,
             }
-            missing.remove(&owner);
         }
         Ok(())
+    }
+
+    /// The ids that are open, and what is published; None where a repository is not in order.
+    async fn read_git(
+        &self,
+        repositories: &[Object],
+    ) -> Result<Option<(BTreeSet<String>, Published)>, Error> {
+        let mut open = BTreeSet::new();
+        let mut published = Published::new();
+        for object in repositories {
+            let Ok(remote) = self.remote(object).await? else {
+                return Ok(None);
+            };
+            let remote = Arc::new(remote);
+            let _turn = self.turns.take(&remote.packages.repository.url).await;
+            let there = remote.clone();
+            let (standing, all) = blocking(move || {
+                let standing = there.packages.standing()?;
+                Ok((standing, there.packages.published()?))
+            })
+            .await?;
+            open.extend(repository::ids(&standing));
+            for (package, files) in all {
+                let id = Kpt::read(&files).map(|kpt| kpt.id).unwrap_or_default();
+                let namespace = object.namespace().to_owned();
+                let place = (files, remote.clone(), package.to_string(), namespace);
+                published.insert(id, place);
+            }
+        }
+        Ok(Some((open, published)))
     }
 
     /// Who has something reserved.

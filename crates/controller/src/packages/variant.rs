@@ -20,7 +20,7 @@ use mooring_api::kinds::porch::PackageVariant;
 use mooring_blueprint::Object;
 use serde_json::{Value, json};
 
-use super::{PORCH, Role, blocking, key, reference};
+use super::{Role, blocking, key, reference};
 use crate::error::Error;
 use apply::Act;
 use decide::Remembered;
@@ -118,6 +118,7 @@ impl Role {
         remembered: Remembered,
     ) -> Result<(Applied, Arc<super::remote::Remote>), Error> {
         let place = gathered.down.clone();
+        let _flight = self.flight.clone().read_owned().await;
         let _turn = self
             .turns
             .take(&gathered.down.packages.repository.url)
@@ -178,20 +179,19 @@ impl Role {
         }
     }
 
-    /// Keeps what was done on the variant.
+    /// Keeps what was done on the variant. Not applied as ours: what a set applies is ours too, and would go.
     async fn remember(&self, object: &Object, what: &Remembered) -> Result<(), Error> {
         let text = serde_json::to_string(what).expect("texts only");
-        let wanted = json!({
-            "apiVersion": PORCH, "kind": KIND,
-            "metadata": {
-                "name": object.name(), "namespace": object.namespace(), "annotations": { LAST: text },
-            },
-        });
+        let patch = json!({ "metadata": { "annotations": { LAST: text } } });
+        self.world.fence()?;
         let api = self.variant_api(object);
-        self.world
-            .apply(&api, object.name(), &wanted, "keep what a variant did")
-            .await?;
-        self.world.metrics.wrote(KIND);
+        let params = PatchParams::default();
+        let patched = api.patch(object.name(), &params, &Patch::Merge(&patch)).await;
+        match patched {
+            Ok(_) => self.world.metrics.wrote(KIND),
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(Error::api("keep what a variant did")(error)),
+        }
         Ok(())
     }
 

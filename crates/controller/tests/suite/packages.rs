@@ -1,0 +1,6 @@
+//! The packages role: variants become packages in Git, with addresses that are reserved, committed and given back.
+
+mod faults;
+mod lives;
+mod others;
+mod scene;
