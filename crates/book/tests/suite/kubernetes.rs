@@ -25,7 +25,7 @@ use crate::contract::Shelf;
 pub(crate) const NAMESPACE: &str = "mooring-system";
 
 /// How long a state is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The server, and nobody else on it.
 pub(crate) struct World {

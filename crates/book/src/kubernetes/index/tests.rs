@@ -10,9 +10,10 @@ fn instance() -> InstanceKey {
 }
 
 fn record(text: &str, holder: &str, checked: bool) -> Record {
-    let thing = match text.contains('-') {
-        true => Thing::Range(text.parse().unwrap()),
-        false => Thing::Addr(text.parse().unwrap()),
+    let thing = if text.contains('-') {
+        Thing::Range(text.parse().unwrap())
+    } else {
+        Thing::Addr(text.parse().unwrap())
     };
     let lease = Lease {
         instance: instance(),

@@ -52,10 +52,12 @@ impl Told {
         }
     }
 
-    /// Says that it is ready, and waits until the parent closes its stdin: so all begin at once.
-    pub(super) fn wait(&self) {
+    /// The same; says that it is ready, and waits until the parent closes its stdin: so all begin at once.
+    pub(super) fn wait() -> Self {
+        let told = Self::new();
         println!("\nREADY");
         std::io::stdin().read_line(&mut String::new()).unwrap();
+        told
     }
 }
 

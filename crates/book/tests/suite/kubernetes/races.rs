@@ -3,6 +3,7 @@
 use std::sync::Barrier;
 
 use mooring_api::HostCidr;
+use mooring_api::kinds::mooring::ClaimRef;
 use mooring_book::{Filter, KubeOptions, KubeStore, Outcome, Store};
 use mooring_ipam::{Refusal, State, Thing, Want};
 
@@ -49,8 +50,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: blind}]
     }
 }
 
-fn fixed(text: &str) -> Option<HostCidr> {
-    Some(text.parse().unwrap())
+fn fixed(text: &str) -> HostCidr {
+    text.parse().unwrap()
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn a_store_that_has_not_heard_of_a_lease_still_does_not_get_it() {
     let Some(world) = World::new() else { return };
     let (seeing, blind) = (world.store(), world.blind());
     let mut wants = claim(holder(1), Want::Address);
-    wants.fixed = fixed("10.0.0.9/22");
+    wants.fixed = Some(fixed("10.0.0.9/22"));
     let first = seeing
         .take_now(&pools(), &wants, None, NOW)
         .unwrap()
@@ -128,7 +129,7 @@ fn what_another_store_released_is_not_taken_for_held() {
     let Some(world) = World::new() else { return };
     let seeing = world.store();
     let mut wants = claim(holder(1), Want::Address);
-    wants.fixed = fixed("10.0.0.9/22");
+    wants.fixed = Some(fixed("10.0.0.9/22"));
     let lease = seeing
         .take_now(&pools(), &wants, None, NOW)
         .unwrap()
@@ -165,7 +166,7 @@ fn a_released_address_rests_and_goes_to_another_afterwards() {
     let Some(world) = World::new() else { return };
     let store = world.store();
     let mut wants = claim(holder(1), Want::Address);
-    wants.fixed = fixed("10.0.0.9/22");
+    wants.fixed = Some(fixed("10.0.0.9/22"));
     let lease = store
         .take_now(&pools(), &wants, None, NOW)
         .unwrap()
@@ -239,7 +240,7 @@ fn an_address_that_was_posted_into_a_range_too_late_is_void() {
     let store = world.store();
     let blind = world.blind();
     let mut wants = claim(holder(1), Want::Address);
-    wants.fixed = fixed("10.0.2.12/22");
+    wants.fixed = Some(fixed("10.0.2.12/22"));
     let lease = store
         .take_now(&pools(), &wants, None, NOW)
         .unwrap()
@@ -313,4 +314,126 @@ fn tidying_puts_away_what_has_ended_and_nothing_else() {
     let left = store.leases(&Filter::default()).unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].thing, Thing::Addr("10.0.0.2".parse().unwrap()));
+}
+
+/// Two processes that served one holder at the same time, and whose views differed.
+#[test]
+fn a_holder_that_came_to_two_addresses_keeps_the_older_one() {
+    let Some(world) = World::new() else { return };
+    let seeing = world.store();
+    let wants = claim(holder(1), Want::Address);
+    let first = seeing.take_now(&pools(), &wants, None, NOW).unwrap();
+    let first = first.unwrap().thing;
+    let free = |thing: &Thing, n: u32| {
+        let none = mooring_api::Span(0);
+        let gone = seeing.release_now(&instance(), thing, &holder(n), none, NOW);
+        assert!(gone.unwrap());
+    };
+    free(&first, 1);
+    let mut other = claim(holder(2), Want::Address);
+    other.fixed = Some(fixed(&format!("{first}/22")));
+    seeing
+        .take_now(&pools(), &other, None, NOW)
+        .unwrap()
+        .unwrap();
+    let blind = world.blind();
+    free(&first, 2);
+    // It still sees the address of holder 2, and so comes to another one.
+    let second = blind.take_now(&pools(), &wants, None, NOW).unwrap();
+    let second = second.unwrap();
+    assert_ne!(second.thing, first);
+    until("the other store hears of it", || {
+        let all = seeing.claimed().unwrap();
+        (all.len() == 1).then_some(()).ok_or(format!("{all:?}"))
+    });
+    // The other way round, by hand: what a store does that has not heard of it.
+    let mut txn = seeing.begin(later(1)).unwrap();
+    win(&mut *txn, &first.to_string(), &holder(1));
+    let id = txn.reserve(TTL).unwrap();
+    seeing.commit(id, later(1)).unwrap();
+    assert_eq!(seeing.leases(&Filter::default()).unwrap().len(), 2);
+    // In the subnet of the pool, as a direct take would have it.
+    let subnet = Some("10.0.0.0/22".parse().unwrap());
+    let mut moved = candidate(&first.to_string());
+    (moved.subnet, moved.gateway) = (subnet, second.gateway);
+    let mut txn = seeing.begin(later(1)).unwrap();
+    txn.try_take(&instance(), &moved, &holder(1)).unwrap();
+    let id = txn.reserve(TTL).unwrap();
+    seeing.commit(id, later(1)).unwrap();
+    let settled = seeing.take_now(&pools(), &wants, None, later(2)).unwrap();
+    assert_eq!(settled.unwrap(), second);
+    assert_eq!(seeing.leases(&Filter::default()).unwrap(), [second]);
+}
+
+#[test]
+fn a_lease_names_who_asked_for_it_and_keeps_what_a_pool_keeps() {
+    let Some(world) = World::new() else { return };
+    let store = world.store();
+    let asked_by = ClaimRef {
+        api_version: "ipam.resource.nephio.org/v1alpha1".to_owned(),
+        kind: "IPClaim".to_owned(),
+        namespace: "default".to_owned(),
+        name: "upf-n3".to_owned(),
+        uid: "1-2-3".to_owned(),
+    };
+    let mut pools = pools();
+    pools.prefixes[0].kept.push(mooring_ipam::Kept {
+        range: "10.0.1.77-10.0.1.77".parse().unwrap(),
+        claim: "upf-n3".to_owned(),
+        cluster: String::new(),
+    });
+    let mut wants = claim(holder(1), Want::Address);
+    wants.names = vec!["upf-n3".to_owned()];
+    let lease = store.take_now(&pools, &wants, Some(&asked_by), NOW);
+    let lease = lease.unwrap().unwrap();
+    assert_eq!(lease.thing, thing("10.0.1.77"));
+    let claimed = store.claimed().unwrap();
+    assert_eq!(claimed[0].claim.as_ref(), Some(&asked_by));
+    let shown = [
+        "get",
+        "ipleases",
+        "-l",
+        "mooring.dev/package=upf",
+        "--no-headers",
+    ];
+    let shown = world.plane.kubectl(&shown);
+    let columns: Vec<&str> = shown.ok().split_whitespace().collect();
+    assert_eq!(columns[1..3], ["vpc-ran", "10.0.1.77"]);
+    assert!(
+        shown.ok().contains("edge / upf / free5gc / n1"),
+        "{shown:?}"
+    );
+    // Asking again writes nothing.
+    let version = [
+        "get",
+        "ipleases",
+        "-o",
+        "jsonpath={.items[*].metadata.resourceVersion}",
+    ];
+    let before = world.plane.kubectl(&version);
+    store
+        .take_now(&pools, &wants, Some(&asked_by), later(9))
+        .unwrap()
+        .unwrap();
+    assert_eq!(world.plane.kubectl(&version), before);
+}
+
+#[test]
+fn a_book_of_a_thousand_leases_is_restored_in_parts() {
+    let Some(world) = World::new() else { return };
+    let store = world.store();
+    let lease = |n: u32| mooring_ipam::Lease {
+        instance: instance(),
+        thing: thing(&format!("10.7.{}.{}", n / 250, n % 250 + 1)),
+        subnet: Some("10.7.0.0/16".parse().unwrap()),
+        gateway: None,
+        holder: holder(n),
+        state: State::Held,
+        since: NOW,
+    };
+    let all: Vec<_> = (0..900).map(lease).collect();
+    let restored = store.restore(&all, &[], NOW).unwrap();
+    assert_eq!(restored.added, 900);
+    let again = world.store().restore(&all, &[], NOW).unwrap();
+    assert_eq!((again.added, again.unchanged), (0, 900));
 }

@@ -70,8 +70,7 @@ pub(super) fn claim(holder: Holder, want: Want) -> Claim {
 #[test]
 #[ignore = "child: other tests start it as a process"]
 fn child() {
-    let told = Told::new();
-    told.wait();
+    let told = Told::wait();
     for n in 0..EACH {
         let claim = claim(holder_of(&told.name, n), Want::Address);
         let got = told.store.take_now(&pools(), &claim, None, NOW).unwrap();
@@ -83,8 +82,7 @@ fn child() {
 #[test]
 #[ignore = "child: other tests start it as a process"]
 fn prefix_child() {
-    let told = Told::new();
-    told.wait();
+    let told = Told::wait();
     for (n, len) in [28, 26, 27, 25, 28, 24].into_iter().enumerate() {
         let holder = holder_of(&told.name, u32::try_from(n).unwrap());
         let claim = claim(holder, Want::Block { len });
@@ -100,8 +98,7 @@ fn prefix_child() {
 #[test]
 #[ignore = "child: other tests start it as a process"]
 fn same_child() {
-    let told = Told::new();
-    told.wait();
+    let told = Told::wait();
     let claim = claim(holder_of("same", 1), Want::Address);
     for _ in 0..5 {
         let got = told.store.take_now(&pools(), &claim, None, NOW).unwrap();
@@ -114,7 +111,9 @@ fn together(world: &World, body: &str) -> Vec<Vec<String>> {
     let mut all: Vec<Running> = (0..WRITERS)
         .map(|n| Running::start(world, body, &format!("w{n}")))
         .collect();
-    all.iter_mut().for_each(|child| child.hear("READY"));
+    for child in &mut all {
+        child.hear("READY");
+    }
     all.iter_mut().for_each(Running::go);
     let mut said = Vec::new();
     for child in all {
