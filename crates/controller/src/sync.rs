@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use futures::StreamExt as _;
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::runtime::{Controller, watcher};
 use kube::{Api, Resource as _, ResourceExt as _};
@@ -56,9 +56,11 @@ const FOLLOW: Duration = Duration::from_secs(1);
 /// The kind, as metrics know it.
 const KIND: &str = "RootSync";
 
+/// The definition of RootSync.
+const DEFINITION: &str = "rootsyncs.configsync.gke.io";
 /// Fields that the definition of Config Sync does not have; each has an annotation twin.
 const NEEDS: &[Need] = &[Need {
-    definition: "rootsyncs.configsync.gke.io",
+    definition: DEFINITION,
     fields: &[
         "spec.pollInterval",
         "spec.defaultNamespace",
@@ -66,6 +68,7 @@ const NEEDS: &[Need] = &[Need {
         "spec.cluster",
         "spec.allowEmpty",
         "spec.conflicts",
+        "status.sync.objects",
     ],
 }];
 
@@ -445,9 +448,19 @@ impl Role {
             "metadata": { "name": name, "namespace": namespace },
             "status": after,
         });
-        self.world
-            .apply_status(&api, &name, &body, "write the status of a RootSync")
-            .await?;
+        let act = "write the status of a RootSync";
+        if self.living.schemas.missing(DEFINITION).next().is_none() {
+            self.world.apply_status(&api, &name, &body, act).await?;
+        } else {
+            // A server-side apply with a field that the definition lacks is refused whole; a merge only drops it.
+            self.world.fence()?;
+            let params = PatchParams {
+                field_manager: Some(self.world.manager().to_owned()),
+                ..PatchParams::default()
+            };
+            let merged = api.patch_status(&name, &params, &Patch::Merge(&body)).await;
+            merged.map_err(Error::api(act))?;
+        }
         memory.status = Some(after.clone());
         let (old, new) = (synced_condition(&before), synced_condition(&after));
         if let Some((holds, reason, message)) = new
