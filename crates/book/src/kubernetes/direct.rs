@@ -213,10 +213,18 @@ impl Direct<'_> {
             remove(self.hands, &was)?;
             return Ok(None);
         }
-        if to == was {
+        if to == was && was.checked {
             return Ok(Some(to.lease));
         }
         to.nonce = nonce();
+        if !was.checked {
+            // The same with a prefix, whose look is at the addresses.
+            let by = Arc::clone(self.hands);
+            return match run(self.hands, async move { by.confirm(was, to).await })? {
+                Taken::Won(record) => Ok(Some(record.lease)),
+                Taken::Lost(_) => Ok(None),
+            };
+        }
         if !change(self.hands, &was, &to)? {
             return Ok(None);
         }

@@ -14,7 +14,7 @@ use std::time::Instant;
 use kube::api::ObjectMeta;
 use mooring_api::Time;
 use mooring_api::kinds::mooring::{PrefixLedger, PrefixLedgerSpec};
-use mooring_ipam::{InstanceKey, Lease, State, Table, Thing};
+use mooring_ipam::{InstanceKey, Lease, State, Table, Thing, TxnId};
 use serde::{Deserialize, Serialize};
 
 use super::form::{self, Record};
@@ -215,6 +215,12 @@ impl Hands {
         let mut lost = None;
         let mut unchecked = record.clone();
         unchecked.checked = false;
+        if record.lease.state == State::Held {
+            // Not held before it was looked at: should this process end in between, it has an end.
+            let (txn, since) = (TxnId(0), record.lease.since);
+            let until = since.after(self.wire.options.draft);
+            unchecked.lease.state = State::Reserved { txn, until };
+        }
         self.swap_ledger(&instance, |ledger| {
             lost = None;
             if ledger.records.get(&thing).is_some_and(|r| r.nonce == nonce) {
@@ -232,25 +238,31 @@ impl Hands {
         if let Some(lost) = lost {
             return Ok(Taken::Lost(Box::new(lost)));
         }
-        // After the entry is there: who posts an address from now on sees it.
+        self.confirm(unchecked, record).await
+    }
+
+    /// The second half of taking a prefix or a range: looks whether an address lies in it, now that everybody who posts one
+    /// sees the entry. `to` is what it becomes then.
+    pub(super) async fn confirm(&self, unchecked: Record, mut to: Record) -> Result<Taken, Error> {
+        let (instance, thing) = (to.lease.instance.clone(), to.lease.thing);
         if let Some(inside) = self.inside(&unchecked.lease).await? {
             self.give_up(&Mark::of(&unchecked)).await?;
             return Ok(Taken::Lost(Box::new(inside)));
         }
-        let mut checked = record;
-        checked.checked = true;
+        to.checked = true;
         let mut ours = true;
         self.swap_ledger(&instance, |ledger| {
-            ours = ledger.records.get(&thing).is_some_and(|r| r.nonce == nonce);
+            let known = ledger.records.get(&thing).map(|known| &known.nonce);
+            ours = known == Some(&unchecked.nonce) || known == Some(&to.nonce);
             if ours {
-                Swap::Put(Box::new(checked.clone()))
+                Swap::Put(Box::new(to.clone()))
             } else {
                 Swap::Same
             }
         })
         .await?;
         if ours {
-            return Ok(Taken::Won(Box::new(checked)));
+            return Ok(Taken::Won(Box::new(to)));
         }
         // Its end came before it was checked, and somebody put it away.
         Err(self.busy(&thing.to_string()))

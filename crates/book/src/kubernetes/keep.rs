@@ -335,8 +335,19 @@ impl Keep for KubeKeep {
             }
             gone.push(known);
         }
-        let taken = if own.is_some() {
-            None
+        let taken = if let Some(own) = own {
+            // A process that ended before it had looked at the addresses left the look to us.
+            let known = self.known(&own.instance, &own.thing);
+            match known.filter(|known| !known.checked) {
+                Some(known) => {
+                    let to = known.clone();
+                    match self.run(|hands| async move { hands.confirm(known, to).await })? {
+                        Taken::Won(_) => None,
+                        lost @ Taken::Lost(_) => Some(lost),
+                    }
+                }
+                None => None,
+            }
         } else {
             let mut lease = won.clone();
             if let State::Reserved { until, .. } = &mut lease.state {

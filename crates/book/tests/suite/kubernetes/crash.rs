@@ -1,10 +1,11 @@
 //! Killed before every write of two transactions: nothing is half done, nothing leaks, nothing is handed out twice.
 
 use mooring_book::{Filter, Outcome, Store, Txn};
-use mooring_ipam::State;
+use mooring_ipam::{State, Want};
 
-use super::World;
 use super::child::{Running, Told};
+use super::writers::{claim, pools};
+use super::{World, until};
 use crate::made::{NOW, TTL, candidate, defects, holder, instance, later, package, release, win};
 
 fn first(txn: &mut dyn Txn) {
@@ -157,4 +158,64 @@ fn a_draft_that_was_dropped_leaves_no_object() {
     ]);
     assert_eq!(ledger.ok(), "");
     assert!(store.pending().unwrap().is_empty());
+}
+
+/// Not a test of its own: takes a range directly.
+#[test]
+#[ignore = "child: other tests start it as a process"]
+fn range_child() {
+    let told = Told::new();
+    let claim = claim(holder(1), Want::Range { count: 16 });
+    told.store
+        .take_now(&pools(), &claim, None, NOW)
+        .unwrap()
+        .unwrap();
+    println!("\nTOOK it");
+}
+
+/// Killed between the two writes of a range: it is nobody's until its holder asks again, or its end comes.
+#[test]
+fn a_range_that_was_not_looked_at_is_not_held() {
+    let Some(world) = World::new() else { return };
+    let store = world.store();
+    let child = Running::start_until(&world, "crash::range_child", "", 1, "-KILL");
+    let (said, whole, _) = child.join("TOOK ");
+    assert!(!whole && said.is_empty());
+    let reserved = |store: &dyn Store| {
+        let leases = store.leases(&Filter::default()).unwrap();
+        let is = |l: &&mooring_ipam::Lease| matches!(l.state, State::Reserved { .. });
+        leases.iter().filter(is).count()
+    };
+    until("the store hears of it", || match reserved(&store) {
+        1 => Ok(()),
+        count => Err(count.to_string()),
+    });
+    assert_eq!(store.tidy(later(1)).unwrap(), 0);
+    assert_eq!(reserved(&store), 1);
+    // Its holder gets a range, and it is looked at this time.
+    let wants = claim(holder(1), Want::Range { count: 16 });
+    let got = store.take_now(&pools(), &wants, None, later(2)).unwrap();
+    assert_eq!(got.unwrap().state, State::Held);
+    let leases = store.leases(&Filter::default()).unwrap();
+    assert_eq!(leases.len(), 1, "{leases:?}");
+    let ledger = [
+        "get",
+        "prefixledgers",
+        "-o",
+        "jsonpath={.items[*].spec.leases[*].checked}",
+    ];
+    assert_eq!(world.plane.kubectl(&ledger).ok(), "true");
+
+    // Another one, whose holder never comes back.
+    let none = mooring_api::Span(0);
+    let gone = store.release_now(&instance(), &leases[0].thing, &holder(1), none, NOW);
+    assert!(gone.unwrap());
+    let child = Running::start_until(&world, "crash::range_child", "", 1, "-KILL");
+    child.join("TOOK ");
+    until("the store hears of it", || match reserved(&store) {
+        1 => Ok(()),
+        count => Err(count.to_string()),
+    });
+    store.tidy(later(600)).unwrap();
+    assert_eq!(store.leases(&Filter::default()).unwrap(), []);
 }

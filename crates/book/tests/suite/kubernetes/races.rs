@@ -4,7 +4,7 @@ use std::sync::Barrier;
 
 use mooring_api::HostCidr;
 use mooring_api::kinds::mooring::ClaimRef;
-use mooring_book::{Filter, KubeOptions, KubeStore, Outcome, Store};
+use mooring_book::{Filter, KubeOptions, KubeStore, Outcome, Store, Txn};
 use mooring_ipam::{Refusal, State, Thing, Want};
 
 use super::writers::{claim, pools};
@@ -107,7 +107,7 @@ fn a_blind_transaction_loses_to_what_it_has_not_heard_of() {
     let id = txn.reserve(TTL).unwrap();
     seeing.commit(id, NOW).unwrap();
     let mut txn = blind.begin(NOW).unwrap();
-    let lost = |txn: &mut dyn mooring_book::Txn, what: &str| {
+    let lost = |txn: &mut dyn Txn, what: &str| {
         let outcome = txn.try_take(&instance(), &candidate(what), &holder(9));
         assert!(
             matches!(outcome, Ok(Outcome::Lost(_))),
