@@ -9,6 +9,7 @@
     reason = "test code: it reports by panicking"
 )]
 
+mod deploy;
 mod harness;
 mod starting;
 mod sync;
