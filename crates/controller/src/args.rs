@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use mooring_api::{BadValue, Span};
 
+use crate::packages::PackagesArgs;
 use crate::webhook::WebhookArgs;
 
 /// Runs Mooring's controllers beside a Kubernetes API.
@@ -62,6 +63,8 @@ pub(crate) struct Args {
     pub(crate) election: ElectionArgs,
     #[command(flatten)]
     pub(crate) webhook: WebhookArgs,
+    #[command(flatten)]
+    pub(crate) packages: PackagesArgs,
     #[command(flatten)]
     pub(crate) log: LogArgs,
 }

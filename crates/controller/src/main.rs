@@ -13,8 +13,11 @@
 mod args;
 mod backoff;
 mod error;
+mod ipam;
 mod leader;
+mod living;
 mod metrics;
+mod packages;
 mod roles;
 mod serve;
 mod shutdown;

@@ -106,14 +106,11 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 }
 
 async fn start(world: World) -> Result<()> {
-    // Each role replaces its line when it moves in.
     match world.role {
         Role::Sync => crate::sync::run(world).await,
         Role::Webhook => crate::webhook::run(world).await,
-        Role::Ipam | Role::Packages => {
-            world.shutdown.wait().await;
-            Ok(())
-        }
+        Role::Packages => crate::packages::run(world).await,
+        Role::Ipam => crate::ipam::run(world).await,
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) use cluster::Cluster;
 pub(crate) use program::Controller;
 
 /// How long a state may take to come.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_mins(1);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
 

@@ -36,7 +36,7 @@ fn site(cluster: &Cluster, namespace: &str, prefixes: &[(&str, &str, Value)]) {
     cluster.namespace(namespace);
     let instance = json!({
         "apiVersion": "ipam.resource.nephio.org/v1alpha1", "kind": "NetworkInstance",
-        "metadata": { "name": namespace, "namespace": namespace }, "spec": {},
+        "metadata": { "name": namespace, "namespace": namespace }, "spec": { "prefixes": [] },
     });
     let path = format!("{GROUP}/namespaces/{namespace}");
     cluster.create(&format!("{path}/networkinstances"), &instance);

@@ -11,6 +11,8 @@
 
 mod deploy;
 mod harness;
+mod ipam;
+mod packages;
 mod starting;
 mod sync;
 mod webhook;

@@ -82,11 +82,6 @@ impl Cluster {
         self.plane().kubeconfig()
     }
 
-    /// A client of the administrator, and the runtime it needs.
-    pub(crate) fn client(&self) -> (&Client, &Runtime) {
-        (&self.client, &self.runtime)
-    }
-
     /// Applies a directory of CRDs and waits until they are served.
     #[track_caller]
     pub(crate) fn install(&self, dir: &Path) {

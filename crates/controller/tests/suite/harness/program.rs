@@ -56,14 +56,6 @@ impl Controller {
         controller
     }
 
-    /// As [`Controller::start`], without waiting until it is ready.
-    #[track_caller]
-    pub(crate) fn start_unready(cluster: &Cluster, roles: &[&str], more: &[&str]) -> Self {
-        let mut controller = Self::new(cluster, roles, more);
-        controller.launch();
-        controller
-    }
-
     fn new(cluster: &Cluster, roles: &[&str], more: &[&str]) -> Self {
         cluster.namespace("mooring-system");
         let mut args = vec![
@@ -205,11 +197,6 @@ impl Controller {
         let log = self.run.as_ref().map(|run| run.log.as_path());
         log.and_then(|log| fs::read_to_string(log).ok())
             .unwrap_or_default()
-    }
-
-    /// Its pid, for `/proc`.
-    pub(crate) fn pid(&self) -> u32 {
-        self.run.as_ref().expect("it was started").pid
     }
 
     /// The text of `/metrics`.

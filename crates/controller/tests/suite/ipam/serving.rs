@@ -38,7 +38,7 @@ fn a_claim_becomes_ready_and_its_columns_and_those_of_its_pool_say_so() {
         let table = cluster.kubectl(&["get", "ipprefixes", "-n", ns]);
         let row = words(table.ok().lines().nth(1).unwrap());
         let expected = ["n3", "10.1.0.0/24", ns, "10", "1", "0", "9", "True", "Ready"];
-        (row[..9] == expected).then_some(()).ok_or_else(|| table.stdout.clone())
+        (row.get(..9).is_some_and(|row| row == expected)).then_some(()).ok_or_else(|| table.stdout.clone())
     });
 }
 
