@@ -14,5 +14,7 @@ mod harness;
 mod ipam;
 mod packages;
 mod starting;
+mod story;
 mod sync;
 mod webhook;
+mod whereabouts;
