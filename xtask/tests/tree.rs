@@ -15,6 +15,7 @@ const HOSTS: &[&str] = &[
     "www.apache.org",
     "example.invalid",
     "example.com",
+    "example.com.helper", // a key of git's configuration for that host
     "kpt.dev",
     "kubernetes.io",
     "docs.nephio.org",
@@ -25,7 +26,9 @@ const HOSTS: &[&str] = &[
     "kubernetes.default.svc", // the issuer of service account tokens
     "127.0.0.1",
     "localhost",
-    "x", // made up, in tests of the YAML reader
+    "HOST", // a place to fill in, in a help text
+    "host", // made up, in tests of what is kept out of error texts
+    "x",    // made up, in tests of the YAML reader
 ];
 
 /// Split, so that this file does not find itself.
@@ -66,8 +69,14 @@ fn strange_hosts(text: &str) -> Vec<(usize, String)> {
     for (number, line) in text.lines().enumerate() {
         for (at, _) in line.match_indices("://") {
             let rest = &line[at + 3..];
-            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || ".-_@".contains(c)));
-            let host = &rest[..end.unwrap_or(rest.len())];
+            let part = |text: &'_ str, more: &str| {
+                let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || more.contains(c)));
+                end.unwrap_or(text.len())
+            };
+            // A name and a password may stand before the host.
+            let authority = &rest[..part(rest, ".-_@:{}%")];
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            let host = &host[..part(host, ".-_")];
             let scheme = line[..at].ends_with("http") || line[..at].ends_with("https");
             if scheme && host.contains(|c: char| c.is_alphanumeric()) && !HOSTS.contains(&host) {
                 found.push((number + 1, host.to_owned()));
