@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_time_without_a_unit_is_refused() {
         assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_mins(90)));
         assert!(duration("15").is_err());
         assert!(duration("-15s").is_err());
     }

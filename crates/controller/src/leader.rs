@@ -211,7 +211,7 @@ mod tests {
     fn a_term_that_ran_out_does_not_hold() {
         let leadership = Leadership::follower();
         assert!(!leadership.holds());
-        leadership.set(Some(Instant::now() + Duration::from_secs(60)));
+        leadership.set(Some(Instant::now() + Duration::from_mins(1)));
         assert!(leadership.holds());
         leadership.set(Some(Instant::now()));
         assert!(!leadership.holds());

@@ -35,6 +35,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// How the webhook is reached, and with which certificate.
 #[derive(Clone, Debug, clap::Args)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the fields are the flags, and other roles have a --listen too"
+)]
 pub(crate) struct WebhookArgs {
     /// Where the webhook listens
     #[arg(

@@ -24,7 +24,7 @@ use crate::serve::Readiness;
 use crate::shutdown::Shutdown;
 
 /// Woken by a watch, but not only: a watch that was lost is made up for after this long.
-const NET: Duration = Duration::from_secs(600);
+const NET: Duration = Duration::from_mins(10);
 
 /// What the reconcilers of one role have at hand.
 #[derive(Clone)]

@@ -67,6 +67,8 @@ impl Fleet {
             dialect: None,
             check: false,
             new_id: false,
+            draft: None,
+            pinned: false,
             deploy_records: false,
             now: Time(1_800_000_000),
             entropy: *b"the same always!",
