@@ -61,7 +61,7 @@ pub(crate) enum Command {
         subcommand,
         after_help = "Example:\n  moor package list --repository packages.git"
     )]
-    Package(PackageCommand),
+    Package(Box<PackageCommand>),
     /// Pools: what there is to take from, how full it is, and how it changes
     #[command(subcommand, after_help = "Example:\n  moor pool list --mgmt mgmt")]
     Pool(PoolCommand),

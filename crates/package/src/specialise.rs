@@ -14,7 +14,7 @@
 //! one is aborted by [`discard`] *after* the new one is there, and no address is free in between.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use mooring_api::{Finding, Span, Time, annotation};
 use mooring_book::{Filter, Store};
@@ -23,6 +23,7 @@ use mooring_krm::{Document, File, KPTFILE, kptfile, layout};
 use serde_json::Value;
 
 use crate::Error;
+use crate::decide::Carries;
 use crate::disk::{Tree, is_document};
 use crate::documents::Documents;
 use crate::git::Files;
@@ -62,7 +63,7 @@ pub struct Specialise<'a> {
     /// Ship IPClaim and IPAllocation to the cluster as inert records.
     pub deploy_records: bool,
     /// Whether another place that the book knows still has a package of this id, which makes this one a copy.
-    pub carries: Option<&'a dyn Fn(&Path, &str) -> bool>,
+    pub carries: Option<Carries<'a>>,
     /// Now.
     pub now: Time,
     /// Random bytes to mint ids from.
@@ -283,7 +284,7 @@ pub fn discard(
         // A VLAN is the network's, whoever asked for it.
         let networks =
             |l: &&Lease| matches!(l.thing, Thing::Vlan(_)) && l.holder.cluster == cluster;
-        if known.iter().any(|l| ours(l)) && known.iter().all(|l| ours(l) || networks(l)) {
+        if known.iter().any(&ours) && known.iter().all(|l| ours(l) || networks(l)) {
             store.abort(txn.id, now)?;
             aborted.push(txn.id);
         }

@@ -43,7 +43,12 @@ pub(crate) struct RepositoryArg {
     #[arg(long, value_name = "FILE", conflicts_with = "ssh_key")]
     pub(crate) token_file: Option<PathBuf>,
     /// The name that goes with the token
-    #[arg(long, value_name = "NAME", default_value = "git", requires = "token_file")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "git",
+        requires = "token_file"
+    )]
     pub(crate) username: String,
     /// Use the key in this file, over ssh
     #[arg(long, value_name = "FILE")]
@@ -82,7 +87,9 @@ pub(crate) struct AddressesArg {
 
 /// Begin a new package: a draft with a Kptfile and its context
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  moor package init ran/gnb --workspace first --repository packages.git")]
+#[command(
+    after_help = "Example:\n  moor package init ran/gnb --workspace first --repository packages.git"
+)]
 pub(crate) struct InitArgs {
     /// The package: its path below the repository's directory
     pub(crate) package: String,
@@ -193,7 +200,9 @@ pub(crate) struct RevisionListArgs {
 
 /// Show what a draft or proposal changes
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  moor package diff ran/gnb --workspace second --repository packages.git")]
+#[command(
+    after_help = "Example:\n  moor package diff ran/gnb --workspace second --repository packages.git"
+)]
 pub(crate) struct DiffArgs {
     /// The package
     pub(crate) package: String,
@@ -213,7 +222,9 @@ pub(crate) struct DiffArgs {
 ///
 /// With --mgmt it is specialised once more, so that what is approved is what pools and clusters say now.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  moor package propose ran/gnb --workspace first --repository packages.git --mgmt mgmt")]
+#[command(
+    after_help = "Example:\n  moor package propose ran/gnb --workspace first --repository packages.git --mgmt mgmt"
+)]
 pub(crate) struct ProposeArgs {
     #[command(flatten)]
     pub(crate) act: ActOn,
@@ -224,7 +235,9 @@ pub(crate) struct ProposeArgs {
 /// One atomic push. Only the package's own directory changes; what others committed meanwhile is kept. With --mgmt its addresses become
 /// final.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  moor package approve ran/gnb --workspace first --repository packages.git --mgmt mgmt")]
+#[command(
+    after_help = "Example:\n  moor package approve ran/gnb --workspace first --repository packages.git --mgmt mgmt"
+)]
 pub(crate) struct ApproveArgs {
     #[command(flatten)]
     pub(crate) act: ActOn,
@@ -249,7 +262,9 @@ pub(crate) struct RejectArgs {
 ///
 /// With --mgmt it gets the addresses that it had. Where one of them belongs to somebody else by now, it is refused.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  moor package rollback ran/gnb --to 1 --repository packages.git --mgmt mgmt")]
+#[command(
+    after_help = "Example:\n  moor package rollback ran/gnb --to 1 --repository packages.git --mgmt mgmt"
+)]
 pub(crate) struct RollbackArgs {
     /// The package
     pub(crate) package: String,
@@ -268,7 +283,9 @@ pub(crate) struct RollbackArgs {
 ///
 /// Its tags stay. With --mgmt everything that it holds is released.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  moor package delete ran/gnb --yes --repository packages.git --mgmt mgmt")]
+#[command(
+    after_help = "Example:\n  moor package delete ran/gnb --yes --repository packages.git --mgmt mgmt"
+)]
 pub(crate) struct DeleteArgs {
     /// The package
     pub(crate) package: String,

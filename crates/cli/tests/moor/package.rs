@@ -23,7 +23,10 @@ fn place() -> tempfile::TempDir {
 }
 
 fn package(dir: &Path, args: &[&str]) -> Command {
-    moor(dir).env("GIT_DIR", "/nowhere").arg("package").args(args)
+    moor(dir)
+        .env("GIT_DIR", "/nowhere")
+        .arg("package")
+        .args(args)
 }
 
 /// With a book.
@@ -32,7 +35,15 @@ fn addressed(dir: &Path, args: &[&str]) -> Command {
 }
 
 fn push(dir: &Path, workspace: &str) {
-    let args = ["push", "gnb", "ran/gnb", "--workspace", workspace, "--cluster", "my-ran"];
+    let args = [
+        "push",
+        "gnb",
+        "ran/gnb",
+        "--workspace",
+        workspace,
+        "--cluster",
+        "my-ran",
+    ];
     addressed(dir, &args).assert().code(0);
 }
 
@@ -46,12 +57,21 @@ fn said(run: &snapbox::cmd::OutputAssert) -> String {
 
 /// Package, lifecycle, version and note of every revision.
 fn listed(dir: &Path) -> Vec<String> {
-    let (text, code) = stdout(package(dir, &["list", "--repository", "packages.git", "-o", "json"]));
+    let (text, code) = stdout(package(
+        dir,
+        &["list", "--repository", "packages.git", "-o", "json"],
+    ));
     assert_eq!(code, 0);
     let all: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
     let one = |r: &serde_json::Value| {
         let text = |key: &str| r[key].as_str().unwrap_or("-").to_owned();
-        format!("{} {} {} {}", text("package"), text("workspace"), text("lifecycle"), r["version"])
+        format!(
+            "{} {} {} {}",
+            text("package"),
+            text("workspace"),
+            text("lifecycle"),
+            r["version"]
+        )
     };
     all.iter().map(one).collect()
 }
@@ -65,52 +85,98 @@ fn held(dir: &Path) -> String {
 fn a_directory_becomes_a_draft_a_proposal_and_a_version_with_its_addresses() {
     let dir = place();
     let dir = dir.path();
-    let args = ["push", "gnb", "ran/gnb", "--workspace", "first", "--cluster", "my-ran"];
+    let args = [
+        "push",
+        "gnb",
+        "ran/gnb",
+        "--workspace",
+        "first",
+        "--cluster",
+        "my-ran",
+    ];
     addressed(dir, &args).assert().code(0).stdout_eq(str![[r#"
-CLUSTER  PACKAGE  INTERFACE  NETWORK              CNI      ON    ADDRESS        GATEWAY      WORKLOAD
-my-ran   gnb      n2         default/vpc-control  macvlan  ens3  10.20.0.20/24  10.20.0.1  Deployment/gnb
-...
+CLUSTER  PACKAGE  INTERFACE  NETWORK     CNI      ON    ADDRESS            GATEWAY        WORKLOAD
+my-ran   gnb      n2         n2-network  macvlan  eth1  192.168.100.50/24  192.168.100.1  Deployment/gnb
+my-ran   gnb      n3         n3-network  macvlan  eth1  192.168.251.10/24  192.168.251.1  Deployment/gnb
+
 "#]]);
     assert_eq!(listed(dir), ["ran/gnb first Draft null"]);
     // What was pushed is what the directory holds.
-    assert!(dir.join("gnb/networkattachmentdefinition_n2.yaml").is_file());
+    assert!(
+        dir.join("gnb/networkattachmentdefinition_n2.yaml")
+            .is_file()
+    );
     let again = addressed(dir, &["push", "gnb"]).assert().code(0);
     assert!(said(&again).contains("is that already"), "{}", said(&again));
 
     on(dir, "propose", "first").code(0);
     assert_eq!(listed(dir), ["ran/gnb first Proposed null"]);
     let approved = on(dir, "approve", "first").code(0);
-    assert!(said(&approved).contains("ran/gnb: v1 is on main"), "{}", said(&approved));
+    assert!(
+        said(&approved).contains("ran/gnb: v1 is on main"),
+        "{}",
+        said(&approved)
+    );
     let again = on(dir, "approve", "first").code(0);
-    assert!(said(&again).contains("v1 is already on main"), "{}", said(&again));
+    assert!(
+        said(&again).contains("v1 is already on main"),
+        "{}",
+        said(&again)
+    );
     assert_eq!(listed(dir), ["ran/gnb first Published 1"]);
     let before = held(dir);
 
-    package(dir, &["pull", "ran/gnb", "copy", "--repository", "packages.git"]).assert().code(0);
+    package(
+        dir,
+        &["pull", "ran/gnb", "copy", "--repository", "packages.git"],
+    )
+    .assert()
+    .code(0);
     fs::write(dir.join("copy/README.md"), "# gnb\n").unwrap();
-    addressed(dir, &["push", "copy", "--workspace", "second"]).assert().code(0);
-    package(dir, &["diff", "ran/gnb", "--workspace", "second", "--repository", "packages.git"])
+    addressed(dir, &["push", "copy", "--workspace", "second"])
         .assert()
-        .code(0)
-        .stdout_eq(str![[r#"
+        .code(0);
+    package(
+        dir,
+        &[
+            "diff",
+            "ran/gnb",
+            "--workspace",
+            "second",
+            "--repository",
+            "packages.git",
+        ],
+    )
+    .assert()
+    .code(0)
+    .stdout_eq(str![[r#"
 --- ran/gnb/README.md
 +++ ran/gnb/README.md
-@@ -0,0 +1 @@
+@@ -0,0 +1,1 @@
 +# gnb
 
 "#]]);
     on(dir, "propose", "second").code(0);
     on(dir, "approve", "second").code(0);
-    addressed(dir, &["rollback", "ran/gnb", "--to", "1"]).assert().code(0);
+    addressed(dir, &["rollback", "ran/gnb", "--to", "1"])
+        .assert()
+        .code(0);
     assert_eq!(before, held(dir));
     assert_eq!(
         listed(dir),
-        ["ran/gnb first Published 1", "ran/gnb second Published 2", "ran/gnb - Published 3"]
+        [
+            "ran/gnb first Published 1",
+            "ran/gnb second Published 2",
+            "ran/gnb - Published 3"
+        ]
     );
     addressed(dir, &["delete", "ran/gnb"]).assert().code(2);
-    addressed(dir, &["delete", "ran/gnb", "--yes"]).assert().code(0);
-    let (who, _) = stdout(moor(dir).args(["who-has", "10.20.0.20", "--mgmt", "mgmt", "-o", "json"]));
-    assert!(!who.contains("my-ran"), "{who}");
+    addressed(dir, &["delete", "ran/gnb", "--yes"])
+        .assert()
+        .code(0);
+    let (who, _) =
+        stdout(moor(dir).args(["who-has", "192.168.100.50", "--mgmt", "mgmt", "-o", "json"]));
+    assert!(who.contains("cooling until"), "{who}");
 }
 
 #[test]
@@ -121,9 +187,18 @@ fn rejecting_gives_the_addresses_back() {
     assert_ne!(empty, held(dir.path()));
     on(dir.path(), "propose", "first").code(0);
     let rejected = on(dir.path(), "reject", "first").code(0);
-    assert!(said(&rejected).contains("first is a draft"), "{}", said(&rejected));
+    assert!(
+        said(&rejected).contains("first is a draft"),
+        "{}",
+        said(&rejected)
+    );
     assert_eq!(empty, held(dir.path()));
-    addressed(dir.path(), &["reject", "ran/gnb", "--workspace", "first", "--discard"]).assert().code(0);
+    addressed(
+        dir.path(),
+        &["reject", "ran/gnb", "--workspace", "first", "--discard"],
+    )
+    .assert()
+    .code(0);
     assert_eq!(listed(dir.path()), [""; 0]);
 }
 
@@ -132,18 +207,46 @@ fn without_a_management_directory_only_git_moves() {
     let dir = place();
     let dir = dir.path();
     let at = ["--repository", "packages.git"];
-    package(dir, &["init", "notes", "--workspace", "w"]).args(at).assert().code(0);
-    package(dir, &["init", "notes", "--workspace", "w"]).args(at).assert().code(0);
+    package(dir, &["init", "notes", "--workspace", "w"])
+        .args(at)
+        .assert()
+        .code(0);
+    package(dir, &["init", "notes", "--workspace", "w"])
+        .args(at)
+        .assert()
+        .code(0);
     for act in ["propose", "approve"] {
-        package(dir, &[act, "notes", "--workspace", "w"]).args(at).assert().code(0);
+        package(dir, &[act, "notes", "--workspace", "w"])
+            .args(at)
+            .assert()
+            .code(0);
     }
     assert_eq!(listed(dir), ["notes w Published 1"]);
     assert!(!dir.join("mgmt/.moor/book.redb").exists());
-    let clone = ["clone", "notes-2", "--workspace", "w", "--from", "packages.git", "--path", "notes"];
-    package(dir, &clone).args(["--ref", "notes/v1"]).args(at).assert().code(0);
-    package(dir, &["pull", "notes-2", "n", "--workspace", "w"]).args(at).assert().code(0);
+    let clone = [
+        "clone",
+        "notes-2",
+        "--workspace",
+        "w",
+        "--from",
+        "packages.git",
+        "--path",
+        "notes",
+    ];
+    package(dir, &clone)
+        .args(["--ref", "notes/v1"])
+        .args(at)
+        .assert()
+        .code(0);
+    package(dir, &["pull", "notes-2", "n", "--workspace", "w"])
+        .args(at)
+        .assert()
+        .code(0);
     let kptfile = fs::read_to_string(dir.join("n/Kptfile")).unwrap();
-    assert!(kptfile.contains("name: notes-2") && kptfile.contains("upstreamLock"), "{kptfile}");
+    assert!(
+        kptfile.contains("name: notes-2") && kptfile.contains("upstreamLock"),
+        "{kptfile}"
+    );
 }
 
 #[test]
@@ -152,12 +255,26 @@ fn refusals_say_what_to_do_and_end_with_1() {
     let dir = dir.path();
     let absent = on(dir, "approve", "nothing").code(1);
     let text = said(&absent);
-    assert!(text.contains("RevisionAbsent") && text.contains("moor package list"), "{text}");
+    assert!(
+        text.contains("RevisionAbsent") && text.contains("moor package list"),
+        "{text}"
+    );
     push(dir, "first");
     // Somebody else changes the draft, and ours was made from what it was.
-    package(dir, &["pull", "ran/gnb", "theirs", "--workspace", "first", "--repository", "packages.git"])
-        .assert()
-        .code(0);
+    package(
+        dir,
+        &[
+            "pull",
+            "ran/gnb",
+            "theirs",
+            "--workspace",
+            "first",
+            "--repository",
+            "packages.git",
+        ],
+    )
+    .assert()
+    .code(0);
     fs::write(dir.join("theirs/x.yaml"), "a: 1\n").unwrap();
     addressed(dir, &["push", "theirs"]).assert().code(0);
     fs::write(dir.join("gnb/y.yaml"), "a: 1\n").unwrap();
@@ -165,10 +282,17 @@ fn refusals_say_what_to_do_and_end_with_1() {
     assert!(said(&moved).contains("DraftMoved"), "{}", said(&moved));
     // A finding keeps it from being pushed.
     let wrong = fs::read_to_string(dir.join("theirs/interface-n2.yaml")).unwrap();
-    fs::write(dir.join("theirs/interface-n2.yaml"), wrong.replace("vpc-control", "nowhere")).unwrap();
+    fs::write(
+        dir.join("theirs/interface-n2.yaml"),
+        wrong.replace("n2-network", "nowhere"),
+    )
+    .unwrap();
     let refused = addressed(dir, &["push", "theirs"]).assert().code(1);
     let text = said(&refused);
-    assert!(text.contains("UnknownNetworkInstance") && text.contains("theirs/interface-n2.yaml"), "{text}");
+    assert!(
+        text.contains("UnknownNetworkInstance") && text.contains("theirs/interface-n2.yaml"),
+        "{text}"
+    );
     assert!(text.contains("nothing was pushed"), "{text}");
 }
 
@@ -177,25 +301,78 @@ fn a_wrong_command_line_is_exit_code_2() {
     let dir = place();
     for args in [
         &["list"][..],
-        &["list", "--repository", "https://me:secret@example.com/x.git"],
-        &["init", "../x", "--workspace", "w", "--repository", "packages.git"],
-        &["init", "x", "--workspace", "a/b", "--repository", "packages.git"],
-        &["push", "gnb", "--repository", "packages.git", "--workspace", "w"],
+        &[
+            "list",
+            "--repository",
+            "https://me:hunter2@example.com/x.git",
+        ],
+        &[
+            "init",
+            "../x",
+            "--workspace",
+            "w",
+            "--repository",
+            "packages.git",
+        ],
+        &[
+            "init",
+            "x",
+            "--workspace",
+            "a/b",
+            "--repository",
+            "packages.git",
+        ],
+        &[
+            "push",
+            "gnb",
+            "--repository",
+            "packages.git",
+            "--workspace",
+            "w",
+        ],
         &["push", "gnb", "g", "--repository", "packages.git"],
-        &["push", "nowhere", "g", "--repository", "packages.git", "--workspace", "w"],
+        &[
+            "push",
+            "nowhere",
+            "g",
+            "--repository",
+            "packages.git",
+            "--workspace",
+            "w",
+        ],
         &["list", "--repository", "packages.git", "--branch", "-x"],
-        &["list", "--repository", "packages.git", "--token-file", "gnb/Kptfile"],
-        &["approve", "x", "--workspace", "w", "--repository", "packages.git", "--hold", "soon"],
+        &[
+            "list",
+            "--repository",
+            "packages.git",
+            "--token-file",
+            "gnb/Kptfile",
+        ],
+        &[
+            "approve",
+            "x",
+            "--workspace",
+            "w",
+            "--repository",
+            "packages.git",
+            "--hold",
+            "soon",
+        ],
     ] {
         let run = package(dir.path(), args).assert().code(2);
-        assert!(!said(&run).contains("secret"), "{args:?}");
+        assert!(!said(&run).contains("hunter2"), "{args:?}");
     }
 }
 
 #[test]
 fn a_git_that_is_missing_is_said() {
     let dir = place();
-    let run = package(dir.path(), &["list", "--repository", "packages.git"]).env("PATH", "/nowhere");
+    let run =
+        package(dir.path(), &["list", "--repository", "packages.git"]).env("PATH", "/nowhere");
     let run = run.assert().code(1);
-    assert!(said(&run).contains("GitMissing") && said(&run).contains("install git"), "{}", said(&run));
+    assert!(
+        said(&run).contains("GitMissing") && said(&run).contains("install git"),
+        "{}",
+        said(&run)
+    );
 }

@@ -287,7 +287,8 @@ impl Mirror {
         if ids.is_empty() {
             return Ok(out);
         }
-        let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
+        let lines: Vec<&str> = ids.iter().copied().collect();
+        let input = lines.join("\n") + "\n";
         let limit = total + 128 * ids.len() as u64;
         let call = self.call("cat-file").args(["--batch"]).limit(limit);
         let answer = call.input(input.into_bytes()).run()?;

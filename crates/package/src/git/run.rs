@@ -3,6 +3,7 @@
 //! Easy to get wrong: killing `git` does not end what it started (ssh, a remote helper, a server's hook over a path), so each call
 //! has a process group of its own; and no background job may be left behind, because it would keep our pipes open.
 
+use std::fmt::Write as _;
 use std::io::{self, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -309,7 +310,7 @@ fn ssh(key: &Path, known_hosts: Option<&Path>) -> String {
     match known_hosts {
         Some(file) => {
             command += " -o StrictHostKeyChecking=yes -o GlobalKnownHostsFile=/dev/null ";
-            command += &format!("-o UserKnownHostsFile={}", quoted(file));
+            let _ = write!(command, "-o UserKnownHostsFile={}", quoted(file));
         }
         None => command += " -o StrictHostKeyChecking=accept-new",
     }
@@ -412,7 +413,7 @@ fn percent(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out += &format!("%{byte:02X}");
+            let _ = write!(out, "%{byte:02X}");
         }
     }
     out

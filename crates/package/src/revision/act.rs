@@ -14,6 +14,8 @@ pub enum Base {
     New,
     /// From this commit: of the draft, or of what is published.
     At(Oid),
+    /// From this commit of the draft, which must still be there: one that somebody removed stays removed.
+    Tip(Oid),
     /// Whatever there is may be replaced. For who makes all of the content, as a controller does.
     Any,
 }
@@ -64,10 +66,19 @@ impl Packages {
         let name = branch(DRAFTS, package, workspace);
         let main = mirror.branch(&self.repository.branch);
         let Some(tip) = mirror.branch(&name) else {
-            if let Base::At(from) = &draft.base
-                && !is_same(mirror, package, Some(from), main.map(|m| &m.commit))?
-            {
-                return Err(self.outdated(package, workspace));
+            if matches!(draft.base, Base::Tip(_)) {
+                return Err(self.absent(package, Which::Draft(workspace.clone())));
+            }
+            if let Base::At(from) = &draft.base {
+                let main = main.map(|main| &main.commit);
+                // Where it was made from a draft, what counts is what that draft began from.
+                let base = match main {
+                    Some(main) => mirror.base(from, main)?,
+                    None => None,
+                };
+                if !is_same(mirror, package, base.as_ref().or(Some(from)), main)? {
+                    return Err(self.outdated(package, workspace));
+                }
             }
             in_the_way(mirror, &name)?;
             let parents = main.iter().map(|main| main.commit.clone()).collect();
@@ -93,8 +104,8 @@ impl Packages {
         }
         match &draft.base {
             Base::Any => {}
-            Base::At(from) if *from == tip.commit => {}
-            Base::At(from) => return Err(moved(draft, tip, from.short())),
+            Base::At(from) | Base::Tip(from) if *from == tip.commit => {}
+            Base::At(from) | Base::Tip(from) => return Err(moved(draft, tip, from.short())),
             Base::New => return Err(moved(draft, tip, "nothing")),
         }
         let commit = mirror.commit(&self.commit(mirror, draft, parents))?;

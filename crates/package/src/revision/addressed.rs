@@ -277,7 +277,9 @@ impl<D: Desk> Addressed<'_, D> {
         };
         let known = identities(files).contains_key("")
             || way.previous.is_some_and(|p| identities(p).contains_key(""));
-        let mut made = self.desk.with(&mut |store| specialise(store, files, &how))?;
+        let mut made = self
+            .desk
+            .with(&mut |store| specialise(store, files, &how))?;
         // A package that was here and moved away took its identity along.
         for nth in 1..MINTED {
             let copied = |f: &Finding| f.code == Code::CopiedPackage;
@@ -288,7 +290,9 @@ impl<D: Desk> Addressed<'_, D> {
                 entropy: self.minted(&place, nth),
                 ..how.clone()
             };
-            made = self.desk.with(&mut |store| specialise(store, files, &how))?;
+            made = self
+                .desk
+                .with(&mut |store| specialise(store, files, &how))?;
         }
         Ok(made)
     }

@@ -36,9 +36,15 @@ impl Forge {
         let place = Place::new();
         let forge = Self { place };
         let origin = forge.url();
-        git(&forge.place.path("."), &["init", "-q", "--bare", "-b", "main", &origin]);
+        git(
+            &forge.place.path("."),
+            &["init", "-q", "--bare", "-b", "main", &origin],
+        );
         let person = forge.place.path("person");
-        git(&forge.place.path("."), &["init", "-q", "-b", "main", &person.display().to_string()]);
+        git(
+            &forge.place.path("."),
+            &["init", "-q", "-b", "main", &person.display().to_string()],
+        );
         forge.git("person", &["remote", "add", "origin", &origin]);
         forge
     }
@@ -54,8 +60,13 @@ impl Forge {
 
     /// What a ref of the repository has at a path; None where it has nothing.
     pub(crate) fn show(&self, at: &str) -> Option<String> {
-        let output = command(&self.place.path("origin.git"), &["show", at]).output().unwrap();
-        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+        let output = command(&self.place.path("origin.git"), &["show", at])
+            .output()
+            .unwrap();
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8(output.stdout).unwrap())
     }
 
     /// Every branch and tag.
@@ -76,7 +87,7 @@ impl Forge {
 
     pub(crate) fn how(&self) -> Git {
         let mut git = Git::new(self.place.path("cache"), NOW);
-        git.timeout = Duration::from_secs(60);
+        git.timeout = Duration::from_mins(1);
         git.pause = Arc::new(|_| Duration::ZERO);
         git
     }
@@ -93,7 +104,10 @@ impl Forge {
     }
 
     /// The same, with something that happens between the first decision and its push.
-    pub(crate) fn disturbed(&self, act: impl Fn(u32) + Send + Sync + 'static) -> (Packages, Arc<AtomicU32>) {
+    pub(crate) fn disturbed(
+        &self,
+        act: impl Fn(u32) + Send + Sync + 'static,
+    ) -> (Packages, Arc<AtomicU32>) {
         let mut packages = self.packages();
         let tries = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&tries);
@@ -119,12 +133,23 @@ impl Forge {
         push(&packages, package, workspace, files, Base::Any);
         let (name, workspace) = (name(package), self::workspace(workspace));
         packages.propose(&name, &workspace, None, None).unwrap();
-        packages.approve(&name, &workspace, None, None).unwrap().version
+        packages
+            .approve(&name, &workspace, None, None)
+            .unwrap()
+            .version
     }
 }
 
-pub(crate) fn push(packages: &Packages, package: &str, workspace: &str, files: &Files, base: Base) -> Pushed {
-    packages.write(&draft(package, workspace, files, base)).unwrap()
+pub(crate) fn push(
+    packages: &Packages,
+    package: &str,
+    workspace: &str,
+    files: &Files,
+    base: Base,
+) -> Pushed {
+    packages
+        .write(&draft(package, workspace, files, base))
+        .unwrap()
 }
 
 pub(crate) fn draft(package: &str, workspace: &str, files: &Files, base: Base) -> Draft {
@@ -150,7 +175,9 @@ pub(crate) fn workspace(text: &str) -> Workspace {
 pub(crate) fn files(name: &str, more: &[(&str, &str)]) -> Files {
     let kptfile = format!("apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: {name}\n");
     let mut files = Files::from([("Kptfile".to_owned(), kptfile.into_bytes())]);
-    let more = more.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
+    let more = more
+        .iter()
+        .map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
     files.extend(more);
     files
 }
@@ -173,6 +200,10 @@ fn command(dir: &Path, args: &[&str]) -> Command {
 pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
     let output = command(dir, args).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "git {args:?} in {}: {said}", dir.display());
+    assert!(
+        output.status.success(),
+        "git {args:?} in {}: {said}",
+        dir.display()
+    );
     String::from_utf8(output.stdout).unwrap()
 }

@@ -69,17 +69,38 @@ fn a_branch_that_is_not_an_ancestor_is_never_pushed_over() {
     let before = forge.git("origin.git", &["rev-parse", "main"]);
     let name = || "refs/heads/main".to_owned();
     for update in [
-        Update::Advance { name: name(), to: unrelated.clone() },
-        Update::Create { name: name(), to: unrelated.clone() },
-        Update::Delete { name: name(), seen: unrelated.clone() },
+        Update::Advance {
+            name: name(),
+            to: unrelated.clone(),
+        },
+        Update::Create {
+            name: name(),
+            to: unrelated.clone(),
+        },
+        Update::Delete {
+            name: name(),
+            seen: unrelated.clone(),
+        },
     ] {
         let error = mirror.push(std::slice::from_ref(&update)).unwrap_err();
-        assert!(matches!(error, Error::Moved { .. }), "{update:?}: {error:?}");
+        assert!(
+            matches!(error, Error::Moved { .. }),
+            "{update:?}: {error:?}"
+        );
         assert_eq!(before, forge.git("origin.git", &["rev-parse", "main"]));
     }
     // One of two that cannot be is both that are not.
-    let other = Update::Create { name: "refs/heads/other".into(), to: unrelated.clone() };
-    let both = [other, Update::Advance { name: name(), to: unrelated }];
+    let other = Update::Create {
+        name: "refs/heads/other".into(),
+        to: unrelated.clone(),
+    };
+    let both = [
+        other,
+        Update::Advance {
+            name: name(),
+            to: unrelated,
+        },
+    ];
     assert!(mirror.push(&both).is_err());
     assert_eq!(forge.refs(), ["main"]);
 }
@@ -110,11 +131,19 @@ fn a_server_that_hangs_is_left_and_nothing_of_it_runs_on() {
     let pid = forge.place.path("hook.pid");
     forge.hook(
         "pre-receive",
-        &format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", pid.display()),
+        &format!(
+            "echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000",
+            pid.display()
+        ),
     );
     let mut packages = forge.packages();
     packages.git.timeout = Duration::from_secs(2);
-    let draft = crate::forge::draft("p", "w", &files("p", &[]), mooring_package::revision::Base::New);
+    let draft = crate::forge::draft(
+        "p",
+        "w",
+        &files("p", &[]),
+        mooring_package::revision::Base::New,
+    );
     let error = packages.write(&draft).unwrap_err();
     assert_eq!(error.reason(), "GitTimeout", "{error:?}");
     assert!(error.is_transient());
@@ -134,7 +163,12 @@ fn a_server_that_hangs_is_left_and_nothing_of_it_runs_on() {
 fn what_a_hook_says_is_told() {
     let forge = Forge::new();
     forge.hook("pre-receive", "echo 'only on Tuesdays' >&2; exit 1");
-    let draft = crate::forge::draft("p", "w", &files("p", &[]), mooring_package::revision::Base::New);
+    let draft = crate::forge::draft(
+        "p",
+        "w",
+        &files("p", &[]),
+        mooring_package::revision::Base::New,
+    );
     let error = forge.packages().write(&draft).unwrap_err();
     assert_eq!(error.reason(), "GitRefused", "{error:?}");
     assert!(error.to_string().contains("only on Tuesdays"), "{error}");
@@ -172,12 +206,24 @@ fn a_token_is_in_the_environment_of_git_and_nowhere_else() {
     let args = fs::read_to_string(seen.with_extension("args")).unwrap();
     let env = fs::read_to_string(seen.with_extension("env")).unwrap();
     assert!(!args.contains("tok"), "{args}");
-    assert!(args.contains("credential.https://example.com.helper="), "{args}");
+    assert!(
+        args.contains("credential.https://example.com.helper="),
+        "{args}"
+    );
     assert!(env.contains("MOOR_GIT_PASSWORD=tok/en"), "{env}");
-    assert!(env.contains("GIT_TERMINAL_PROMPT=0") && env.contains("LC_ALL=C"), "{env}");
+    assert!(
+        env.contains("GIT_TERMINAL_PROMPT=0") && env.contains("LC_ALL=C"),
+        "{env}"
+    );
     // Only the call that talks to the server has it.
-    assert_eq!(env.matches("MOOR_GIT_PASSWORD").count(), env.matches("MOOR_GIT_USERNAME").count());
-    assert_eq!(env.matches("MOOR_GIT_PASSWORD").count(), args.matches("--prune").count());
+    assert_eq!(
+        env.matches("MOOR_GIT_PASSWORD").count(),
+        env.matches("MOOR_GIT_USERNAME").count()
+    );
+    assert_eq!(
+        env.matches("MOOR_GIT_PASSWORD").count(),
+        args.matches("--prune").count()
+    );
 }
 
 #[test]
@@ -186,7 +232,9 @@ fn the_helper_hands_the_token_to_its_host_and_to_no_other() {
     let forge = Forge::new();
     let helper = "!f() { test \"$1\" = get && printf 'username=%s\\npassword=%s\\n' \"$MOOR_GIT_USERNAME\" \"$MOOR_GIT_PASSWORD\"; }; f";
     let fill = |host: &str| {
-        let script = format!("printf 'protocol=https\\nhost={host}\\n\\n' | git -c credential.https://example.com.helper=\"$HELPER\" credential fill");
+        let script = format!(
+            "printf 'protocol=https\\nhost={host}\\n\\n' | git -c credential.https://example.com.helper=\"$HELPER\" credential fill"
+        );
         let output = std::process::Command::new("sh")
             .args(["-c", &script])
             .current_dir(forge.place.path("person"))
@@ -218,7 +266,10 @@ fn what_a_killed_fetch_left_is_removed() {
     forge.commit("x", "new\n");
     let again = forge.how().open(&forge.repository()).unwrap();
     let main = again.branch("main").unwrap();
-    assert_eq!(main.commit.as_str(), forge.git("origin.git", &["rev-parse", "main"]).trim());
+    assert_eq!(
+        main.commit.as_str(),
+        forge.git("origin.git", &["rev-parse", "main"]).trim()
+    );
 }
 
 #[test]
@@ -226,7 +277,14 @@ fn many_fetch_into_one_mirror_at_once() {
     let forge = Forge::new();
     std::thread::scope(|scope| {
         let all: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| forge.how().open(&forge.repository()).map(|m| m.refs().len())))
+            .map(|_| {
+                scope.spawn(|| {
+                    forge
+                        .how()
+                        .open(&forge.repository())
+                        .map(|m| m.refs().len())
+                })
+            })
             .collect();
         for one in all {
             assert_eq!(one.join().unwrap().unwrap(), 1);

@@ -27,7 +27,9 @@ fn a_package_is_published_over_http_with_a_token() {
     server.create("packages");
     let packages = packages(&forge, &server, Some(server.token()));
     let (p, w) = (name("ran/p"), workspace("w"));
-    packages.write(&draft("ran/p", "w", &files("p", &[("x", "1")]), Base::New)).unwrap();
+    packages
+        .write(&draft("ran/p", "w", &files("p", &[("x", "1")]), Base::New))
+        .unwrap();
     packages.propose(&p, &w, None, None).unwrap();
     assert_eq!(packages.approve(&p, &w, None, None).unwrap().version, 1);
     let listed = packages.list().unwrap();
@@ -45,12 +47,18 @@ fn who_has_no_token_a_wrong_one_or_one_for_reading_is_told_without_it() {
         assert!(token.is_none_or(|token| !told.contains(token)), "{told}");
         error
     };
-    for token in [None, Some("wrong-and-secret"), Some(server.read_only_token())] {
+    for token in [
+        None,
+        Some("wrong-and-secret"),
+        Some(server.read_only_token()),
+    ] {
         let error = refused(token);
         assert_eq!(error.reason(), "GitDenied", "{token:?}: {error:?}");
         assert!(!error.is_transient());
     }
-    packages(&forge, &server, Some(server.read_only_token())).list().unwrap();
+    packages(&forge, &server, Some(server.read_only_token()))
+        .list()
+        .unwrap();
 }
 
 #[test]

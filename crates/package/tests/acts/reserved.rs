@@ -30,7 +30,12 @@ impl Hub {
         let book = forge.place.book();
         let site = Site::read(&forge.place.path("mgmt"));
         assert!(site.findings().is_empty(), "{:?}", site.findings());
-        Self { forge, packages, book, site }
+        Self {
+            forge,
+            packages,
+            book,
+            site,
+        }
     }
 
     fn at(&self, now: Time) -> Addressed<'_, &FileStore> {
@@ -52,7 +57,12 @@ impl Hub {
     }
 
     fn push(&self, package: &str, workspace: &str, interfaces: &[&str]) -> Vec<String> {
-        self.push_draft(&draft(package, workspace, &with(package, interfaces), Base::Any))
+        self.push_draft(&draft(
+            package,
+            workspace,
+            &with(package, interfaces),
+            Base::Any,
+        ))
     }
 
     fn push_draft(&self, draft: &Draft) -> Vec<String> {
@@ -70,13 +80,23 @@ impl Hub {
     }
 
     fn propose(&self, package: &str, workspace: &str) {
-        let outcome = self.acts().propose(&name(package), &self::workspace(workspace)).unwrap();
+        let outcome = self
+            .acts()
+            .propose(&name(package), &self::workspace(workspace))
+            .unwrap();
         assert!(outcome.done.is_some(), "{:?}", outcome.report.findings);
     }
 
     fn approve(&self, package: &str, workspace: &str) -> u32 {
-        let outcome = self.acts().approve(&name(package), &self::workspace(workspace)).unwrap();
-        assert!(!outcome.report.has_errors(), "{:?}", outcome.report.findings);
+        let outcome = self
+            .acts()
+            .approve(&name(package), &self::workspace(workspace))
+            .unwrap();
+        assert!(
+            !outcome.report.has_errors(),
+            "{:?}",
+            outcome.report.findings
+        );
         outcome.done.unwrap().version
     }
 
@@ -84,14 +104,17 @@ impl Hub {
     fn book(&self) -> Vec<String> {
         drop(self.book.begin(NOW).unwrap());
         let leases = self.book.leases(&Filter::default()).unwrap();
-        let said = leases.iter().filter(|l| matches!(l.thing, Thing::Addr(_))).map(|l| {
-            let state = match l.state {
-                State::Reserved { .. } => "r",
-                State::Held => "h",
-                State::Cooling { .. } => "c",
-            };
-            format!("{state} {}", l.thing)
-        });
+        let said = leases
+            .iter()
+            .filter(|l| matches!(l.thing, Thing::Addr(_)))
+            .map(|l| {
+                let state = match l.state {
+                    State::Reserved { .. } => "r",
+                    State::Held => "h",
+                    State::Cooling { .. } => "c",
+                };
+                format!("{state} {}", l.thing)
+            });
         said.collect()
     }
 
@@ -115,7 +138,10 @@ impl Hub {
 
 fn addresses(report: &mooring_package::Report) -> Vec<String> {
     let interfaces = report.packages.iter().flat_map(|p| &p.interfaces);
-    interfaces.flat_map(|i| &i.addresses).map(ToString::to_string).collect()
+    interfaces
+        .flat_map(|i| &i.addresses)
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// A package with these Interfaces on `vpc-control`.
@@ -133,22 +159,37 @@ fn with(package: &str, interfaces: &[&str]) -> Files {
 #[test]
 fn a_draft_reserves_publishing_commits_and_deleting_releases() {
     let hub = Hub::new();
-    assert_eq!(hub.push("a", "w", &["n1", "n2"]), ["10.1.2.20/24", "10.1.2.21/24"]);
+    assert_eq!(
+        hub.push("a", "w", &["n1", "n2"]),
+        ["10.1.2.20/24", "10.1.2.21/24"]
+    );
     assert_eq!(hub.book(), ["r 10.1.2.20", "r 10.1.2.21"]);
-    assert_eq!(hub.claims("a", &Which::Draft(workspace("w"))), ["10.1.2.20/24", "10.1.2.21/24"]);
+    assert_eq!(
+        hub.claims("a", &Which::Draft(workspace("w"))),
+        ["10.1.2.20/24", "10.1.2.21/24"]
+    );
     assert_eq!(hub.push("b", "w", &["n1"]), ["10.1.2.22/24"]);
     hub.propose("a", "w");
     assert_eq!(hub.book(), ["r 10.1.2.20", "r 10.1.2.21", "r 10.1.2.22"]);
     assert_eq!(hub.approve("a", "w"), 1);
     assert_eq!(hub.book(), ["h 10.1.2.20", "h 10.1.2.21", "r 10.1.2.22"]);
-    assert_eq!(hub.claims("a", &Which::Deployed), ["10.1.2.20/24", "10.1.2.21/24"]);
+    assert_eq!(
+        hub.claims("a", &Which::Deployed),
+        ["10.1.2.20/24", "10.1.2.21/24"]
+    );
     assert_eq!(hub.pending(), 1);
     let record = hub.book.packages().unwrap().remove(0);
     assert_eq!(record.path, format!("git:{}#a", hub.forge.url()));
 
     // A second draft drops an interface and adds one: what is held stays held until it is published.
-    assert_eq!(hub.push("a", "x", &["n2", "n3"]), ["10.1.2.21/24", "10.1.2.23/24"]);
-    assert_eq!(hub.book(), ["h 10.1.2.20", "h 10.1.2.21", "r 10.1.2.22", "r 10.1.2.23"]);
+    assert_eq!(
+        hub.push("a", "x", &["n2", "n3"]),
+        ["10.1.2.21/24", "10.1.2.23/24"]
+    );
+    assert_eq!(
+        hub.book(),
+        ["h 10.1.2.20", "h 10.1.2.21", "r 10.1.2.22", "r 10.1.2.23"]
+    );
     hub.propose("a", "x");
     assert_eq!(hub.approve("a", "x"), 2);
     assert_eq!(hub.book(), ["h 10.1.2.21", "r 10.1.2.22", "h 10.1.2.23"]);
@@ -166,12 +207,18 @@ fn a_draft_reserves_publishing_commits_and_deleting_releases() {
 fn the_same_draft_again_changes_neither_git_nor_the_book() {
     let hub = Hub::new();
     hub.push("a", "w", &["n1"]);
-    let (refs, pending) = (hub.forge.git("origin.git", &["for-each-ref"]), hub.book.pending().unwrap());
+    let (refs, pending) = (
+        hub.forge.git("origin.git", &["for-each-ref"]),
+        hub.book.pending().unwrap(),
+    );
     assert_eq!(hub.push("a", "w", &["n1"]), ["10.1.2.20/24"]);
     assert_eq!(refs, hub.forge.git("origin.git", &["for-each-ref"]));
     assert_eq!(pending, hub.book.pending().unwrap());
     // Towards its end it is reserved anew, and the old reservation goes.
-    let outcome = hub.at(NOW.after(Span(80_000))).propose(&name("a"), &workspace("w")).unwrap();
+    let outcome = hub
+        .at(NOW.after(Span(80_000)))
+        .propose(&name("a"), &workspace("w"))
+        .unwrap();
     assert!(outcome.report.reserved.is_some());
     let now = hub.book.pending().unwrap();
     assert_eq!(now.len(), 1);
@@ -183,14 +230,25 @@ fn rejecting_gives_back_and_somebody_else_may_have_it() {
     let hub = Hub::new();
     hub.push("a", "w", &["n1"]);
     hub.propose("a", "w");
-    let rejected = hub.acts().reject(&name("a"), &workspace("w"), false).unwrap();
+    let rejected = hub
+        .acts()
+        .reject(&name("a"), &workspace("w"), false)
+        .unwrap();
     assert!(rejected.is_some());
     assert_eq!(hub.book(), [""; 0]);
     assert_eq!(hub.push("b", "w", &["n1"]), ["10.1.2.20/24"]);
     // The draft is still there, and gets another one when it is proposed again.
     hub.propose("a", "w");
-    assert_eq!(hub.claims("a", &Which::Proposed(workspace("w"))), ["10.1.2.21/24"]);
-    assert!(hub.acts().reject(&name("a"), &workspace("w"), true).unwrap().is_none());
+    assert_eq!(
+        hub.claims("a", &Which::Proposed(workspace("w"))),
+        ["10.1.2.21/24"]
+    );
+    assert!(
+        hub.acts()
+            .reject(&name("a"), &workspace("w"), true)
+            .unwrap()
+            .is_none()
+    );
     assert_eq!(hub.book(), ["r 10.1.2.20"]);
     assert_eq!(hub.forge.refs(), ["drafts/b/w", "main"]);
 }
@@ -199,11 +257,21 @@ fn rejecting_gives_back_and_somebody_else_may_have_it() {
 fn two_drafts_of_one_package_share_and_rejecting_one_leaves_the_other_its_addresses() {
     let hub = Hub::new();
     hub.publish("a", "zero", &["n1"]);
-    assert_eq!(hub.push("a", "one", &["n1", "n2"]), ["10.1.2.20/24", "10.1.2.21/24"]);
-    assert_eq!(hub.push("a", "two", &["n1", "n2", "n3"]), ["10.1.2.20/24", "10.1.2.21/24", "10.1.2.22/24"]);
-    hub.acts().reject(&name("a"), &workspace("two"), true).unwrap();
+    assert_eq!(
+        hub.push("a", "one", &["n1", "n2"]),
+        ["10.1.2.20/24", "10.1.2.21/24"]
+    );
+    assert_eq!(
+        hub.push("a", "two", &["n1", "n2", "n3"]),
+        ["10.1.2.20/24", "10.1.2.21/24", "10.1.2.22/24"]
+    );
+    hub.acts()
+        .reject(&name("a"), &workspace("two"), true)
+        .unwrap();
     assert_eq!(hub.book(), ["h 10.1.2.20", "r 10.1.2.21"]);
-    hub.acts().reject(&name("a"), &workspace("one"), true).unwrap();
+    hub.acts()
+        .reject(&name("a"), &workspace("one"), true)
+        .unwrap();
     assert_eq!(hub.book(), ["h 10.1.2.20"]);
     assert_eq!(hub.pending(), 0);
 }
@@ -224,7 +292,12 @@ fn a_kill_between_reserving_and_pushing_is_repaired_by_the_same_push() {
     }
     std::fs::remove_file(hub.forge.place.path("origin.git/hooks/pre-receive")).unwrap();
     assert_eq!(hub.push("a", "w", &["n2"]), ["10.1.2.21/24"]);
-    assert_eq!(hub.acts().reject(&name("a"), &workspace("w"), true).unwrap(), None);
+    assert_eq!(
+        hub.acts()
+            .reject(&name("a"), &workspace("w"), true)
+            .unwrap(),
+        None
+    );
     assert_eq!(hub.book(), [""; 0]);
     assert_eq!(hub.pending(), 0);
 }
@@ -233,7 +306,11 @@ fn a_kill_between_reserving_and_pushing_is_repaired_by_the_same_push() {
 fn a_new_package_where_another_one_moved_away_is_another_package() {
     let hub = Hub::new();
     hub.publish("a", "w", &["n1"]);
-    let moved = hub.packages.need(&name("a"), &Which::Deployed).unwrap().files;
+    let moved = hub
+        .packages
+        .need(&name("a"), &Which::Deployed)
+        .unwrap()
+        .files;
     hub.packages.delete(&name("a")).unwrap();
     hub.push_draft(&draft("b", "w", &moved, Base::New));
     hub.propose("b", "w");
@@ -246,7 +323,11 @@ fn a_new_package_where_another_one_moved_away_is_another_package() {
 fn a_kill_while_a_known_draft_is_pushed_again_leaves_one_reservation() {
     let hub = Hub::new();
     hub.push("a", "w", &["n1"]);
-    let before = hub.packages.need(&name("a"), &Which::Draft(workspace("w"))).unwrap().files;
+    let before = hub
+        .packages
+        .need(&name("a"), &Which::Draft(workspace("w")))
+        .unwrap()
+        .files;
     let how = Specialise {
         draft: Some(Span(86_400)),
         previous: Some(&before),
@@ -258,7 +339,9 @@ fn a_kill_while_a_known_draft_is_pushed_again_leaves_one_reservation() {
     hub.push("a", "w", &["n1", "n2", "n3"]);
     assert_eq!(hub.book(), ["r 10.1.2.20", "r 10.1.2.21", "r 10.1.2.22"]);
     assert_eq!(hub.pending(), 1);
-    hub.acts().reject(&name("a"), &workspace("w"), true).unwrap();
+    hub.acts()
+        .reject(&name("a"), &workspace("w"), true)
+        .unwrap();
     assert_eq!(hub.book(), [""; 0]);
 }
 
@@ -268,7 +351,9 @@ fn a_kill_between_publishing_and_committing_is_repaired_by_the_same_approval() {
     hub.push("a", "w", &["n1"]);
     hub.propose("a", "w");
     // Published, and killed before the book was told.
-    hub.packages.approve(&name("a"), &workspace("w"), None, None).unwrap();
+    hub.packages
+        .approve(&name("a"), &workspace("w"), None, None)
+        .unwrap();
     assert_eq!(hub.book(), ["r 10.1.2.20"]);
     assert_eq!(hub.approve("a", "w"), 1);
     assert_eq!(hub.book(), ["h 10.1.2.20"]);
@@ -305,10 +390,18 @@ fn findings_keep_a_package_from_git_and_from_the_book() {
     let text = "apiVersion: req.nephio.org/v1alpha1\nkind: Interface\nmetadata:\n  name: n1\nspec:\n  networkInstance:\n    name: nowhere\n  cniType: macvlan\n";
     let mut acts = hub.acts();
     acts.cluster = Some(CLUSTER.into());
-    let draft = draft("a", "w", &files("a", &[("interfaces.yaml", text)]), Base::New);
+    let draft = draft(
+        "a",
+        "w",
+        &files("a", &[("interfaces.yaml", text)]),
+        Base::New,
+    );
     let outcome = acts.push(&draft, None).unwrap();
     assert!(outcome.done.is_none());
-    assert_eq!(outcome.report.findings[0].code, Code::UnknownNetworkInstance);
+    assert_eq!(
+        outcome.report.findings[0].code,
+        Code::UnknownNetworkInstance
+    );
     let place = outcome.report.findings[0].location.clone().unwrap();
     assert!(place.file.ends_with("#a/interfaces.yaml"), "{place:?}");
     assert_eq!(hub.forge.refs(), ["main"]);
@@ -324,8 +417,18 @@ fn a_rollback_brings_its_addresses_back() {
     let outcome = hub.acts().rollback(&name("a"), 1).unwrap();
     assert_eq!(outcome.done.unwrap().version, 3);
     assert_eq!(hub.book(), ["h 10.1.2.20", "h 10.1.2.21"]);
-    assert_eq!(hub.claims("a", &Which::Deployed), ["10.1.2.20/24", "10.1.2.21/24"]);
-    assert!(hub.acts().rollback(&name("a"), 1).unwrap().done.unwrap().unchanged);
+    assert_eq!(
+        hub.claims("a", &Which::Deployed),
+        ["10.1.2.20/24", "10.1.2.21/24"]
+    );
+    assert!(
+        hub.acts()
+            .rollback(&name("a"), 1)
+            .unwrap()
+            .done
+            .unwrap()
+            .unchanged
+    );
     assert_eq!(hub.pending(), 0);
 }
 
@@ -339,8 +442,15 @@ fn a_rollback_is_refused_where_an_address_belongs_to_somebody_else_by_now() {
     let outcome = hub.acts().rollback(&name("a"), 1).unwrap();
     assert!(outcome.done.is_none());
     assert_eq!(outcome.report.findings[0].code, Code::AddressHeld);
-    assert!(outcome.report.findings[0].message.contains("10.1.2.20"), "{:?}", outcome.report.findings);
-    assert_eq!(before, (hub.forge.git("origin.git", &["for-each-ref"]), hub.book()));
+    assert!(
+        outcome.report.findings[0].message.contains("10.1.2.20"),
+        "{:?}",
+        outcome.report.findings
+    );
+    assert_eq!(
+        before,
+        (hub.forge.git("origin.git", &["for-each-ref"]), hub.book())
+    );
 }
 
 #[test]
@@ -364,13 +474,23 @@ fn a_rollback_goes_back_to_the_old_address_and_not_to_the_one_of_today() {
 fn a_copy_of_a_package_in_the_same_repository_is_refused() {
     let hub = Hub::new();
     hub.publish("a", "w", &["n1"]);
-    let files = hub.packages.need(&name("a"), &Which::Deployed).unwrap().files;
-    let outcome = hub.acts().push(&draft("b", "w", &files, Base::New), None).unwrap();
+    let files = hub
+        .packages
+        .need(&name("a"), &Which::Deployed)
+        .unwrap()
+        .files;
+    let outcome = hub
+        .acts()
+        .push(&draft("b", "w", &files, Base::New), None)
+        .unwrap();
     assert!(outcome.done.is_none());
     assert_eq!(outcome.report.findings[0].code, Code::CopiedPackage);
     // Where the original is gone, it is a move.
     hub.packages.delete(&name("a")).unwrap();
-    let outcome = hub.acts().push(&draft("b", "w", &files, Base::New), None).unwrap();
+    let outcome = hub
+        .acts()
+        .push(&draft("b", "w", &files, Base::New), None)
+        .unwrap();
     assert!(outcome.done.is_some(), "{:?}", outcome.report.findings);
     assert_eq!(hub.book(), ["h 10.1.2.20"]);
 }
@@ -380,7 +500,9 @@ fn a_directory_that_is_rendered_by_hand_is_a_working_copy_and_no_copy() {
     let hub = Hub::new();
     hub.publish("a", "w", &["n1"]);
     let dir = hub.forge.place.path("work");
-    hub.packages.pull(&name("a"), &Which::Deployed, &dir).unwrap();
+    hub.packages
+        .pull(&name("a"), &Which::Deployed, &dir)
+        .unwrap();
     let request = hub.forge.place.request("work");
     let report = mooring_package::render(&hub.book, &request, &|_, _| {}).unwrap();
     assert!(!report.has_errors() && !report.is_changed(), "{report:?}");
@@ -400,7 +522,10 @@ fn pools_and_clusters_may_be_objects_of_an_api_server() {
     objects.retain(Value::is_object);
     for object in &mut objects {
         let metadata = object["metadata"].as_object_mut().unwrap();
-        metadata.insert("managedFields".into(), serde_json::json!([{ "manager": "kubectl" }]));
+        metadata.insert(
+            "managedFields".into(),
+            serde_json::json!([{ "manager": "kubectl" }]),
+        );
         metadata.insert("resourceVersion".into(), "7".into());
     }
     let site = Site::from_objects(&objects);
@@ -432,15 +557,27 @@ fn other_files_of_a_package_go_along_untouched() {
     files.insert("logo.png".into(), vec![0, 159, 146, 150]);
     files.insert("README.md".into(), b"# a\n".to_vec());
     hub.push_draft(&draft("a", "w", &files, Base::New));
-    let read = hub.packages.need(&name("a"), &Which::Draft(workspace("w"))).unwrap().files;
+    let read = hub
+        .packages
+        .need(&name("a"), &Which::Draft(workspace("w")))
+        .unwrap()
+        .files;
     assert_eq!(read["logo.png"], files["logo.png"]);
     assert!(read.contains_key("networkattachmentdefinition_n1.yaml"));
     let names: BTreeSet<&String> = read.keys().collect();
     // A file that was generated goes with its interface, though the directory never had it.
     hub.push_draft(&draft("a", "w", &with("a", &["n2"]), Base::Any));
-    let now = hub.packages.need(&name("a"), &Which::Draft(workspace("w"))).unwrap().files;
+    let now = hub
+        .packages
+        .need(&name("a"), &Which::Draft(workspace("w")))
+        .unwrap()
+        .files;
     assert!(names.contains(&"ipclaim_n1.yaml".to_owned()));
-    assert!(!now.keys().any(|path| path.contains("_n1")), "{:?}", now.keys());
+    assert!(
+        !now.keys().any(|path| path.contains("_n1")),
+        "{:?}",
+        now.keys()
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use mooring_package::git::Files;
 use mooring_package::revision::{
     Base, Draft, Error, Lifecycle, Revision, Upstream, Which, cloned, skeleton,
 };
@@ -9,11 +10,20 @@ use mooring_package::revision::{
 use crate::forge::{Forge, draft, files, name, push, workspace};
 
 fn short(revision: &Revision) -> String {
-    let workspace = revision.workspace.as_ref().map(|w| format!(" {w}")).unwrap_or_default();
-    let version = revision.version.map(|v| format!(" v{v}")).unwrap_or_default();
+    let workspace = revision
+        .workspace
+        .as_ref()
+        .map(|w| format!(" {w}"))
+        .unwrap_or_default();
+    let version = revision
+        .version
+        .map(|v| format!(" v{v}"))
+        .unwrap_or_default();
     let deployed = if revision.deployed { " deployed" } else { "" };
     let outdated = if revision.outdated { " outdated" } else { "" };
-    let Revision { package, lifecycle, .. } = revision;
+    let Revision {
+        package, lifecycle, ..
+    } = revision;
     format!("{package} {lifecycle}{workspace}{version}{deployed}{outdated}")
 }
 
@@ -29,17 +39,29 @@ fn a_package_goes_from_nothing_to_a_second_version_and_back() {
     assert!(packages.list().unwrap().is_empty());
 
     let begun = skeleton(&gnb, Some("A base station"));
-    packages.start(&gnb, &first, begun.clone(), "Begin".into()).unwrap();
+    packages
+        .start(&gnb, &first, begun.clone(), "Begin".into())
+        .unwrap();
     assert_eq!(listed(&forge), ["ran/gnb Draft first"]);
     assert_eq!(forge.refs(), ["drafts/ran/gnb/first"]);
 
     let dir = forge.place.path("work");
-    packages.pull(&gnb, &Which::Draft(first.clone()), &dir).unwrap();
-    forge.place.write("work/deployment.yaml", "kind: Deployment\n");
+    packages
+        .pull(&gnb, &Which::Draft(first.clone()), &dir)
+        .unwrap();
+    forge
+        .place
+        .write("work/deployment.yaml", "kind: Deployment\n");
     let mut edited = mooring_package::revision::read_directory(&dir).unwrap();
     assert!(!edited.contains_key(".moor-package"));
     let origin = mooring_package::revision::Origin::read(&dir).unwrap();
-    push(&packages, "ran/gnb", "first", &edited, Base::At(origin.commit));
+    push(
+        &packages,
+        "ran/gnb",
+        "first",
+        &edited,
+        Base::At(origin.commit),
+    );
 
     packages.propose(&gnb, &first, None, None).unwrap();
     assert_eq!(listed(&forge), ["ran/gnb Proposed first"]);
@@ -47,18 +69,33 @@ fn a_package_goes_from_nothing_to_a_second_version_and_back() {
     assert_eq!((published.version, published.unchanged), (1, false));
     assert_eq!(forge.refs(), ["main", "ran/gnb/v1"]);
     assert_eq!(listed(&forge), ["ran/gnb Published first v1 deployed"]);
-    assert_eq!(forge.show("main:ran/gnb/deployment.yaml").unwrap(), "kind: Deployment\n");
+    assert_eq!(
+        forge.show("main:ran/gnb/deployment.yaml").unwrap(),
+        "kind: Deployment\n"
+    );
 
     edited.insert("deployment.yaml".into(), b"kind: StatefulSet\n".to_vec());
     edited.remove("package-context.yaml");
-    push(&packages, "ran/gnb", "second", &edited, Base::At(published.commit));
+    push(
+        &packages,
+        "ran/gnb",
+        "second",
+        &edited,
+        Base::At(published.commit),
+    );
     packages.propose(&gnb, &second, None, None).unwrap();
-    assert_eq!(packages.approve(&gnb, &second, None, None).unwrap().version, 2);
+    assert_eq!(
+        packages.approve(&gnb, &second, None, None).unwrap().version,
+        2
+    );
     assert!(forge.show("main:ran/gnb/package-context.yaml").is_none());
 
     let back = packages.rollback(&gnb, 1, None).unwrap();
     assert_eq!((back.version, back.unchanged), (3, false));
-    assert_eq!(forge.show("main:ran/gnb/deployment.yaml").unwrap(), "kind: Deployment\n");
+    assert_eq!(
+        forge.show("main:ran/gnb/deployment.yaml").unwrap(),
+        "kind: Deployment\n"
+    );
     assert!(forge.show("main:ran/gnb/package-context.yaml").is_some());
     assert!(packages.rollback(&gnb, 1, None).unwrap().unchanged);
     assert_eq!(
@@ -74,7 +111,10 @@ fn a_package_goes_from_nothing_to_a_second_version_and_back() {
     assert!(packages.delete(&gnb).unwrap());
     assert!(!packages.delete(&gnb).unwrap());
     assert!(forge.show("main:ran").is_none());
-    assert_eq!(forge.refs(), ["main", "ran/gnb/v1", "ran/gnb/v2", "ran/gnb/v3"]);
+    assert_eq!(
+        forge.refs(),
+        ["main", "ran/gnb/v1", "ran/gnb/v2", "ran/gnb/v3"]
+    );
     // It comes back under the next number.
     assert_eq!(packages.rollback(&gnb, 2, None).unwrap().version, 4);
     forge.git("origin.git", &["fsck", "--strict"]);
@@ -88,7 +128,10 @@ fn every_act_can_be_run_again() {
     let content = files("p", &[("x.yaml", "a: 1\n")]);
     let first = push(&packages, "p", "w", &content, Base::New);
     let again = push(&packages, "p", "w", &content, Base::New);
-    assert_eq!((again.commit.clone(), again.unchanged), (first.commit, true));
+    assert_eq!(
+        (again.commit.clone(), again.unchanged),
+        (first.commit, true)
+    );
     packages.propose(&p, &w, None, None).unwrap();
     assert!(packages.propose(&p, &w, None, None).unwrap().unchanged);
     assert!(!packages.reject(&p, &w, false).unwrap().unwrap().unchanged);
@@ -118,15 +161,42 @@ fn acts_in_the_wrong_order_are_refused_and_change_nothing() {
     push(&packages, "p", "w", &files("p", &[]), Base::New);
     let before = forge.refs();
     let error = packages.approve(&p, &w, None, None).unwrap_err();
-    assert!(matches!(error, Error::Wrong { is: Lifecycle::Draft, .. }), "{error:?}");
+    assert!(
+        matches!(
+            error,
+            Error::Wrong {
+                is: Lifecycle::Draft,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
     packages.propose(&p, &w, None, None).unwrap();
-    let error = packages.write(&draft("p", "w", &files("p", &[("x", "")]), Base::Any)).unwrap_err();
-    assert!(matches!(error, Error::Wrong { is: Lifecycle::Proposed, .. }), "{error:?}");
-    let error = packages.write(&draft("p", "n", &Default::default(), Base::New)).unwrap_err();
+    let error = packages
+        .write(&draft("p", "w", &files("p", &[("x", "")]), Base::Any))
+        .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Wrong {
+                is: Lifecycle::Proposed,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    let error = packages
+        .write(&draft("p", "n", &Files::default(), Base::New))
+        .unwrap_err();
     assert!(matches!(error, Error::NoPackage { .. }), "{error:?}");
     for path in ["../x", "a/../../x", ".git/config", "a//b", ""] {
-        let error = packages.write(&draft("p", "n", &files("p", &[(path, "")]), Base::New)).unwrap_err();
-        assert!(matches!(error, Error::NoPackage { .. }), "{path}: {error:?}");
+        let error = packages
+            .write(&draft("p", "n", &files("p", &[(path, "")]), Base::New))
+            .unwrap_err();
+        assert!(
+            matches!(error, Error::NoPackage { .. }),
+            "{path}: {error:?}"
+        );
     }
     assert_eq!(before.len(), forge.refs().len());
 }
@@ -135,11 +205,20 @@ fn acts_in_the_wrong_order_are_refused_and_change_nothing() {
 fn a_commit_that_arrives_between_deciding_and_pushing_is_kept() {
     let forge = Forge::new();
     let (p, w) = (name("p"), workspace("w"));
-    push(&forge.packages(), "p", "w", &files("p", &[("x.yaml", "a: 1\n")]), Base::New);
+    push(
+        &forge.packages(),
+        "p",
+        "w",
+        &files("p", &[("x.yaml", "a: 1\n")]),
+        Base::New,
+    );
     forge.packages().propose(&p, &w, None, None).unwrap();
 
     let person = forge.place.path("other");
-    crate::forge::git(&forge.place.path("."), &["clone", "-q", &forge.url(), "other"]);
+    crate::forge::git(
+        &forge.place.path("."),
+        &["clone", "-q", &forge.url(), "other"],
+    );
     let (packages, tries) = forge.disturbed(move |nth| {
         if nth == 0 {
             fs::create_dir_all(person.join("q")).unwrap();
@@ -154,7 +233,10 @@ fn a_commit_that_arrives_between_deciding_and_pushing_is_kept() {
     assert!(forge.show("main:q/Kptfile").is_some());
     assert!(forge.show("main:p/x.yaml").is_some());
     let log = forge.git("origin.git", &["log", "--format=%s", "main"]);
-    assert_eq!(log.lines().collect::<Vec<_>>(), ["Publish p v1", "q", "begin"]);
+    assert_eq!(
+        log.lines().collect::<Vec<_>>(),
+        ["Publish p v1", "q", "begin"]
+    );
     assert_eq!(forge.refs(), ["main", "p/v1"]);
 }
 
@@ -187,7 +269,13 @@ fn a_proposal_that_was_replaced_between_looking_and_approving_is_not_approved() 
     push(&packages, "p", "w", &files("p", &[]), Base::New);
     let seen = packages.propose(&p, &w, None, None).unwrap().commit;
     packages.reject(&p, &w, false).unwrap();
-    push(&packages, "p", "w", &files("p", &[("evil.yaml", "a: 1\n")]), Base::Any);
+    push(
+        &packages,
+        "p",
+        "w",
+        &files("p", &[("evil.yaml", "a: 1\n")]),
+        Base::Any,
+    );
     packages.propose(&p, &w, None, None).unwrap();
     let error = packages.approve(&p, &w, Some(&seen), None).unwrap_err();
     assert!(matches!(error, Error::DraftMoved { .. }), "{error:?}");
@@ -202,7 +290,10 @@ fn the_second_of_two_workspaces_must_take_the_first_into_account() {
     assert_eq!(forge.publish("p", "zero", &files("p", &[("x", "0")])), 1);
     push(&packages, "p", "one", &files("p", &[("x", "1")]), Base::New);
     let tip = push(&packages, "p", "two", &files("p", &[("x", "2")]), Base::New);
-    assert_eq!(listed(&forge), ["p Draft one", "p Draft two", "p Published zero v1 deployed"]);
+    assert_eq!(
+        listed(&forge),
+        ["p Draft one", "p Draft two", "p Published zero v1 deployed"]
+    );
     for w in [&one, &two] {
         packages.propose(&p, w, None, None).unwrap();
     }
@@ -215,7 +306,12 @@ fn the_second_of_two_workspaces_must_take_the_first_into_account() {
     packages.reject(&p, &two, false).unwrap();
     let merged = Draft {
         onto_published: true,
-        ..draft("p", "two", &files("p", &[("x", "1 and 2")]), Base::At(tip.commit))
+        ..draft(
+            "p",
+            "two",
+            &files("p", &[("x", "1 and 2")]),
+            Base::At(tip.commit),
+        )
     };
     packages.write(&merged).unwrap();
     assert!(packages.write(&merged).unwrap().unchanged);
@@ -230,7 +326,13 @@ fn what_a_person_edited_on_the_deployment_branch_is_not_overwritten() {
     let packages = forge.packages();
     let (p, w) = (name("p"), workspace("w"));
     forge.publish("p", "zero", &files("p", &[("x", "0")]));
-    push(&packages, "p", "w", &files("p", &[("x", "draft")]), Base::New);
+    push(
+        &packages,
+        "p",
+        "w",
+        &files("p", &[("x", "draft")]),
+        Base::New,
+    );
     packages.propose(&p, &w, None, None).unwrap();
     forge.commit("p/x", "by hand");
     assert!(listed(&forge).contains(&"p Published zero v1 deployed outdated".to_owned()));
@@ -242,28 +344,48 @@ fn what_a_person_edited_on_the_deployment_branch_is_not_overwritten() {
     push(&other, "q", "w", &files("q", &[]), Base::New);
     other.propose(&name("q"), &w, None, None).unwrap();
     forge.commit("notes.md", "x");
-    assert_eq!(other.approve(&name("q"), &w, None, None).unwrap().version, 1);
+    assert_eq!(
+        other.approve(&name("q"), &w, None, None).unwrap().version,
+        1
+    );
 }
 
 #[test]
 fn a_package_inside_another_one_lives_its_own_life() {
     let forge = Forge::new();
     let packages = forge.packages();
-    forge.publish("a", "w", &files("a", &[("x", "1"), ("part/Kptfile", "kind: Kptfile\n")]));
+    forge.publish(
+        "a",
+        "w",
+        &files("a", &[("x", "1"), ("part/Kptfile", "kind: Kptfile\n")]),
+    );
     forge.publish("a/b", "w", &files("b", &[("y", "1")]));
     assert_eq!(
         listed(&forge),
         ["a Published w v1 deployed", "a/b Published w v1 deployed"]
     );
     let read = packages.need(&name("a"), &Which::Deployed).unwrap().files;
-    assert_eq!(read.keys().collect::<Vec<_>>(), ["Kptfile", "part/Kptfile", "x"]);
+    assert_eq!(
+        read.keys().collect::<Vec<_>>(),
+        ["Kptfile", "part/Kptfile", "x"]
+    );
 
     // A draft that began before is not outdated by it, and publishing does not remove it.
-    let tip = push(&packages, "a", "second", &files("a", &[("x", "2")]), Base::Any);
+    let tip = push(
+        &packages,
+        "a",
+        "second",
+        &files("a", &[("x", "2")]),
+        Base::Any,
+    );
     forge.publish("a/b", "more", &files("b", &[("y", "2")]));
     assert!(listed(&forge).contains(&"a Draft second".to_owned()));
-    packages.propose(&name("a"), &workspace("second"), Some(&tip.commit), None).unwrap();
-    packages.approve(&name("a"), &workspace("second"), None, None).unwrap();
+    packages
+        .propose(&name("a"), &workspace("second"), Some(&tip.commit), None)
+        .unwrap();
+    packages
+        .approve(&name("a"), &workspace("second"), None, None)
+        .unwrap();
     assert_eq!(forge.show("main:a/x").unwrap(), "2");
     assert_eq!(forge.show("main:a/b/y").unwrap(), "2");
     assert!(forge.show("main:a/part/Kptfile").is_none());
@@ -282,23 +404,35 @@ fn names_with_dots_and_dashes_are_kept_and_names_in_the_way_are_said() {
     forge.publish("a.b/c-d_e", "w.1", &files("c", &[]));
     assert_eq!(forge.refs(), ["main", "a.b/c-d_e/v1"]);
     push(&packages, "p", "q", &files("p", &[]), Base::New);
-    let error = packages.write(&draft("p/q", "w", &files("q", &[]), Base::New)).unwrap_err();
-    assert!(matches!(&error, Error::InTheWay { other, .. } if other == "drafts/p/q"), "{error:?}");
+    let error = packages
+        .write(&draft("p/q", "w", &files("q", &[]), Base::New))
+        .unwrap_err();
+    assert!(
+        matches!(&error, Error::InTheWay { other, .. } if other == "drafts/p/q"),
+        "{error:?}"
+    );
 }
 
 #[test]
 fn a_draft_that_a_person_pushed_is_like_any_other_and_nothing_else_of_it_is_published() {
     let forge = Forge::new();
     forge.git("person", &["checkout", "-q", "-b", "drafts/p/mine"]);
-    forge.place.write("person/p/Kptfile", "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: p\n");
+    forge.place.write(
+        "person/p/Kptfile",
+        "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: p\n",
+    );
     forge.place.write("person/README.md", "Changed too.\n");
     forge.git("person", &["add", "."]);
     forge.git("person", &["commit", "-qm", "p"]);
     forge.git("person", &["push", "-q", "origin", "drafts/p/mine"]);
     let packages = forge.packages();
     assert_eq!(listed(&forge), ["p Draft mine"]);
-    packages.propose(&name("p"), &workspace("mine"), None, None).unwrap();
-    packages.approve(&name("p"), &workspace("mine"), None, None).unwrap();
+    packages
+        .propose(&name("p"), &workspace("mine"), None, None)
+        .unwrap();
+    packages
+        .approve(&name("p"), &workspace("mine"), None, None)
+        .unwrap();
     assert_eq!(forge.show("main:README.md").unwrap(), "Packages.\n");
     assert!(forge.show("main:p/Kptfile").is_some());
 }
@@ -308,12 +442,28 @@ fn a_draft_that_moved_is_not_written_over() {
     let forge = Forge::new();
     let packages = forge.packages();
     let first = push(&packages, "p", "w", &files("p", &[("x", "1")]), Base::New);
-    push(&packages, "p", "w", &files("p", &[("x", "2")]), Base::At(first.commit.clone()));
-    for base in [Base::At(first.commit), Base::New] {
-        let error = packages.write(&draft("p", "w", &files("p", &[("x", "3")]), base)).unwrap_err();
+    push(
+        &packages,
+        "p",
+        "w",
+        &files("p", &[("x", "2")]),
+        Base::At(first.commit.clone()),
+    );
+    for base in [Base::At(first.commit.clone()), Base::New] {
+        let error = packages
+            .write(&draft("p", "w", &files("p", &[("x", "3")]), base))
+            .unwrap_err();
         assert!(matches!(error, Error::DraftMoved { .. }), "{error:?}");
     }
     assert_eq!(forge.show("drafts/p/w:p/x").unwrap(), "2");
+    // Into another workspace it may go: what is published has not changed since.
+    push(
+        &packages,
+        "p",
+        "other",
+        &files("p", &[("x", "3")]),
+        Base::At(first.commit),
+    );
 }
 
 #[test]
@@ -328,7 +478,10 @@ fn packages_live_below_the_directory_of_the_repository() {
     packages.approve(&p, &w, None, None).unwrap();
     assert!(forge.show("main:packages/prod/p/Kptfile").is_some());
     let listed = packages.list().unwrap();
-    assert_eq!(listed.iter().map(short).collect::<Vec<_>>(), ["p Published w v1 deployed"]);
+    assert_eq!(
+        listed.iter().map(short).collect::<Vec<_>>(),
+        ["p Published w v1 deployed"]
+    );
     assert_eq!(packages.deployed().unwrap(), [p]);
 }
 
@@ -346,10 +499,19 @@ fn gates_that_are_not_met_are_not_published() {
     let packages = forge.packages();
     let (p, w) = (name("p"), workspace("w"));
     let kptfile = "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: p\ninfo:\n  readinessGates:\n  - conditionType: a\n  - conditionType: b\nstatus:\n  conditions:\n  - type: a\n    status: \"True\"\n";
-    push(&packages, "p", "w", &files("p", &[("Kptfile", kptfile)]), Base::New);
+    push(
+        &packages,
+        "p",
+        "w",
+        &files("p", &[("Kptfile", kptfile)]),
+        Base::New,
+    );
     packages.propose(&p, &w, None, None).unwrap();
     let error = packages.approve(&p, &w, None, None).unwrap_err();
-    assert!(matches!(&error, Error::NotReady { gates, .. } if gates == &["b"]), "{error:?}");
+    assert!(
+        matches!(&error, Error::NotReady { gates, .. } if gates == &["b"]),
+        "{error:?}"
+    );
     assert_eq!(forge.refs(), ["main", "proposed/p/w"]);
 }
 
@@ -360,10 +522,19 @@ fn a_pull_writes_over_what_it_can_bring_back_and_over_nothing_else() {
     let p = name("p");
     forge.publish("p", "a", &files("p", &[("x", "1"), ("old", "1")]));
     let dir = forge.place.path("work");
-    assert_eq!(packages.pull(&p, &Which::Deployed, &dir).unwrap().changed, 3);
-    assert_eq!(packages.pull(&p, &Which::Deployed, &dir).unwrap().changed, 0);
+    assert_eq!(
+        packages.pull(&p, &Which::Deployed, &dir).unwrap().changed,
+        3
+    );
+    assert_eq!(
+        packages.pull(&p, &Which::Deployed, &dir).unwrap().changed,
+        0
+    );
     forge.publish("p", "b", &files("p", &[("x", "2"), ("new/file", "1")]));
-    assert_eq!(packages.pull(&p, &Which::Deployed, &dir).unwrap().changed, 3);
+    assert_eq!(
+        packages.pull(&p, &Which::Deployed, &dir).unwrap().changed,
+        3
+    );
     assert!(!dir.join("old").exists() && dir.join("new/file").exists());
     fs::write(dir.join("x"), "mine").unwrap();
     forge.publish("p", "c", &files("p", &[("x", "3")]));
@@ -371,7 +542,11 @@ fn a_pull_writes_over_what_it_can_bring_back_and_over_nothing_else() {
     assert!(matches!(error, Error::DirectoryChanged { .. }), "{error:?}");
     assert_eq!(fs::read_to_string(dir.join("x")).unwrap(), "mine");
     forge.place.write("theirs/file", "x");
-    assert!(packages.pull(&p, &Which::Version(1), &forge.place.path("theirs")).is_err());
+    assert!(
+        packages
+            .pull(&p, &Which::Version(1), &forge.place.path("theirs"))
+            .is_err()
+    );
 }
 
 #[test]
@@ -379,7 +554,10 @@ fn a_clone_says_where_it_comes_from_and_has_no_identity_yet() {
     let forge = Forge::new();
     let kptfile = "# kept\napiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: gnb # its name\n  annotations:\n    mooring.dev/package-id: abc\n    other: x\n";
     forge.publish("gnb", "w", &files("gnb", &[("Kptfile", kptfile)]));
-    let content = forge.packages().need(&name("gnb"), &Which::Ref("gnb/v1".into())).unwrap();
+    let content = forge
+        .packages()
+        .need(&name("gnb"), &Which::Ref("gnb/v1".into()))
+        .unwrap();
     let from = Upstream {
         repository: "catalog.git".into(),
         directory: "gnb".into(),
@@ -390,10 +568,20 @@ fn a_clone_says_where_it_comes_from_and_has_no_identity_yet() {
     let text = String::from_utf8(made["Kptfile"].clone()).unwrap();
     assert!(text.starts_with("# kept\n"), "{text}");
     assert!(text.contains("name: gnb-2 # its name"), "{text}");
-    assert!(!text.contains("package-id") && text.contains("other: x"), "{text}");
-    let value = mooring_krm::File::parse(text.as_bytes()).unwrap().documents()[0].value().clone();
+    assert!(
+        !text.contains("package-id") && text.contains("other: x"),
+        "{text}"
+    );
+    let value = mooring_krm::File::parse(text.as_bytes())
+        .unwrap()
+        .documents()[0]
+        .value()
+        .clone();
     assert_eq!(value["upstream"]["git"]["ref"], "gnb/v1");
-    assert_eq!(value["upstreamLock"]["git"]["commit"], content.commit.as_str());
+    assert_eq!(
+        value["upstreamLock"]["git"]["commit"],
+        content.commit.as_str()
+    );
     let context = String::from_utf8(made["package-context.yaml"].clone()).unwrap();
     assert!(context.contains("name: gnb-2"), "{context}");
 }
@@ -403,11 +591,22 @@ fn a_package_that_is_there_is_not_begun_again() {
     let forge = Forge::new();
     let packages = forge.packages();
     let (p, w) = (name("p"), workspace("w"));
-    packages.start(&p, &w, files("p", &[]), "Begin".into()).unwrap();
-    assert!(packages.start(&p, &w, files("p", &[]), "Begin".into()).unwrap().unchanged);
-    let error = packages.start(&p, &w, files("p", &[("x", "")]), "Begin".into()).unwrap_err();
+    packages
+        .start(&p, &w, files("p", &[]), "Begin".into())
+        .unwrap();
+    assert!(
+        packages
+            .start(&p, &w, files("p", &[]), "Begin".into())
+            .unwrap()
+            .unchanged
+    );
+    let error = packages
+        .start(&p, &w, files("p", &[("x", "")]), "Begin".into())
+        .unwrap_err();
     assert!(matches!(error, Error::Exists { .. }), "{error:?}");
     forge.publish("q", "w", &files("q", &[]));
-    let error = packages.start(&name("q"), &w, files("q", &[]), "Begin".into()).unwrap_err();
+    let error = packages
+        .start(&name("q"), &w, files("q", &[]), "Begin".into())
+        .unwrap_err();
     assert!(matches!(error, Error::Exists { .. }), "{error:?}");
 }

@@ -86,7 +86,10 @@ pub(super) fn init(args: &InitArgs, world: &World, output: &mut Output) -> anyho
     let files = skeleton(&package, args.description.as_deref());
     let message = format!("Begin {package}");
     let pushed = packages.start(&package, &workspace, files, message)?;
-    let sentence = format!("{package}: draft {workspace} is there{}", was(pushed.unchanged));
+    let sentence = format!(
+        "{package}: draft {workspace} is there{}",
+        was(pushed.unchanged)
+    );
     Shown::new(&package, Some(&workspace))
         .pushed(&pushed, Lifecycle::Draft)
         .show(args.format.format, &sentence, output)
@@ -96,7 +99,11 @@ pub(super) fn clone(args: &CloneArgs, world: &World, output: &mut Output) -> any
     let (package, workspace) = (package(&args.package)?, workspace(&args.workspace)?);
     let packages = packages(&args.repository, world)?;
     let upstream = beside(&packages, &args.from);
-    let path = args.path.as_deref().unwrap_or(&args.package).trim_matches('/');
+    let path = args
+        .path
+        .as_deref()
+        .unwrap_or(&args.package)
+        .trim_matches('/');
     let there = super::package(path)?;
     let content = upstream.need(&there, &Which::Ref(args.reference.clone()))?;
     let from = Upstream {
@@ -122,13 +129,17 @@ pub(super) fn push(args: &PushArgs, world: &World, output: &mut Output) -> anyho
     let dir = existing(&args.dir, "DIR is a package: a directory with a Kptfile")?;
     let packages = packages(&args.repository, world)?;
     let origin = Origin::read(&dir);
-    let known = origin.as_ref().filter(|o| packages.is_copy_of(&dir, &o.package));
+    let known = origin
+        .as_ref()
+        .filter(|o| packages.is_copy_of(&dir, &o.package));
     let package = match (&args.package, known) {
         (Some(name), _) => package(name)?,
         (None, Some(origin)) => origin.package.clone(),
         (None, None) => {
             let message = format!("{} was not pulled from this repository", dir.display());
-            return Err(Usage::new(message, "name the package: moor package push DIR PACKAGE").into());
+            return Err(
+                Usage::new(message, "name the package: moor package push DIR PACKAGE").into(),
+            );
         }
     };
     let known = known.filter(|origin| origin.package == package);
@@ -158,9 +169,10 @@ pub(super) fn push(args: &PushArgs, world: &World, output: &mut Output) -> anyho
         return shown.show(args.format.format, "nothing was pushed", output);
     };
     packages.settle(&package, &workspace, &pushed.commit, (&dir, &draft.files))?;
-    let sentence = match pushed.unchanged {
-        true => format!("{package}: draft {workspace} is that already"),
-        false => format!("{package}: draft {workspace} is pushed"),
+    let sentence = if pushed.unchanged {
+        format!("{package}: draft {workspace} is that already")
+    } else {
+        format!("{package}: draft {workspace} is pushed")
     };
     let shown = shown.pushed(&pushed, Lifecycle::Draft);
     shown.show(args.format.format, &sentence, output)
@@ -170,14 +182,19 @@ pub(super) fn propose(args: &ActOn, world: &World, output: &mut Output) -> anyho
     let (package, workspace) = (package(&args.package)?, workspace(&args.workspace)?);
     let packages = packages(&args.repository, world)?;
     let outcome = match Management::read(&args.addresses, world)? {
-        Some(mgmt) => mgmt.packages(&packages, world).propose(&package, &workspace)?,
+        Some(mgmt) => mgmt
+            .packages(&packages, world)
+            .propose(&package, &workspace)?,
         None => only_git(packages.propose(&package, &workspace, None, None)?),
     };
     let shown = Shown::new(&package, Some(&workspace)).told(&outcome.report);
     let Some(pushed) = outcome.done else {
         return shown.show(args.format.format, "nothing was proposed", output);
     };
-    let sentence = format!("{package}: {workspace} is{} proposed", was(pushed.unchanged));
+    let sentence = format!(
+        "{package}: {workspace} is{} proposed",
+        was(pushed.unchanged)
+    );
     let shown = shown.pushed(&pushed, Lifecycle::Proposed);
     shown.show(args.format.format, &sentence, output)
 }
@@ -186,7 +203,9 @@ pub(super) fn approve(args: &ActOn, world: &World, output: &mut Output) -> anyho
     let (package, workspace) = (package(&args.package)?, workspace(&args.workspace)?);
     let packages = packages(&args.repository, world)?;
     let outcome = match Management::read(&args.addresses, world)? {
-        Some(mgmt) => mgmt.packages(&packages, world).approve(&package, &workspace)?,
+        Some(mgmt) => mgmt
+            .packages(&packages, world)
+            .approve(&package, &workspace)?,
         None => only_git(packages.approve(&package, &workspace, None, None)?),
     };
     let shown = Shown::new(&package, Some(&workspace)).told(&outcome.report);
@@ -194,31 +213,41 @@ pub(super) fn approve(args: &ActOn, world: &World, output: &mut Output) -> anyho
         return shown.show(args.format.format, "nothing was published", output);
     };
     let (version, branch) = (published.version, &packages.repository.branch);
-    let sentence = format!("{package}: v{version} is{} on {branch}", was(published.unchanged));
-    shown.published(&published).show(args.format.format, &sentence, output)
+    let sentence = format!(
+        "{package}: v{version} is{} on {branch}",
+        was(published.unchanged)
+    );
+    shown
+        .published(&published)
+        .show(args.format.format, &sentence, output)
 }
 
-pub(super) fn reject(args: &RejectArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
+pub(super) fn reject(
+    args: &RejectArgs,
+    world: &World,
+    output: &mut Output,
+) -> anyhow::Result<Exit> {
     let RejectArgs { discard, act } = args;
     let (package, workspace) = (package(&act.package)?, workspace(&act.workspace)?);
     let packages = packages(&act.repository, world)?;
     let rejected = match Management::read(&act.addresses, world)? {
-        Some(mgmt) => mgmt.packages(&packages, world).reject(&package, &workspace, *discard)?,
+        Some(mgmt) => mgmt
+            .packages(&packages, world)
+            .reject(&package, &workspace, *discard)?,
         None => packages.reject(&package, &workspace, *discard)?,
     };
     let shown = Shown::new(&package, Some(&workspace));
-    match rejected {
-        Some(pushed) => {
-            let sentence = format!("{package}: {workspace} is{} a draft", was(pushed.unchanged));
-            let shown = shown.pushed(&pushed, Lifecycle::Draft);
-            shown.show(act.format.format, &sentence, output)
-        }
-        None => {
-            let sentence = format!("{package}: {workspace} is gone");
-            let shown = Shown { changed: true, ..shown };
-            shown.show(act.format.format, &sentence, output)
-        }
-    }
+    let Some(pushed) = rejected else {
+        let sentence = format!("{package}: {workspace} is gone");
+        let shown = Shown {
+            changed: true,
+            ..shown
+        };
+        return shown.show(act.format.format, &sentence, output);
+    };
+    let sentence = format!("{package}: {workspace} is{} a draft", was(pushed.unchanged));
+    let shown = shown.pushed(&pushed, Lifecycle::Draft);
+    shown.show(act.format.format, &sentence, output)
 }
 
 pub(super) fn rollback(
@@ -229,7 +258,9 @@ pub(super) fn rollback(
     let package = package(&args.package)?;
     let packages = packages(&args.repository, world)?;
     let outcome = match Management::read(&args.addresses, world)? {
-        Some(mgmt) => mgmt.packages(&packages, world).rollback(&package, args.to)?,
+        Some(mgmt) => mgmt
+            .packages(&packages, world)
+            .rollback(&package, args.to)?,
         None => only_git(packages.rollback(&package, args.to, None)?),
     };
     let shown = Shown::new(&package, None).told(&outcome.report);
@@ -242,14 +273,23 @@ pub(super) fn rollback(
         was(published.unchanged),
         args.to
     );
-    shown.published(&published).show(args.format.format, &sentence, output)
+    shown
+        .published(&published)
+        .show(args.format.format, &sentence, output)
 }
 
-pub(super) fn delete(args: &DeleteArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
+pub(super) fn delete(
+    args: &DeleteArgs,
+    world: &World,
+    output: &mut Output,
+) -> anyhow::Result<Exit> {
     let package = package(&args.package)?;
     let packages = packages(&args.repository, world)?;
     let mgmt = Management::read(&args.addresses, world)?;
-    let question = format!("Remove {package} from {} with its drafts?", packages.repository);
+    let question = format!(
+        "Remove {package} from {} with its drafts?",
+        packages.repository
+    );
     if !args.yes && !world.confirm(&question, output)? {
         output.say("nothing was changed");
         return Ok(Exit::Done);

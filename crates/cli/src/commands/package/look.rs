@@ -101,7 +101,7 @@ pub(super) fn diff(args: &DiffArgs, world: &World, output: &mut Output) -> anyho
     } else {
         output.show(args.format.format, &differs, |_| Table::new(["path"]))?;
     }
-    output.say(&format!("{} differ", count(differs.len(), "file")));
+    output.say(&format!("changes {}", count(differs.len(), "file")));
     Ok(Exit::Done)
 }
 

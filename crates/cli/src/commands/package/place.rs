@@ -33,7 +33,11 @@ pub(super) fn packages(arg: &RepositoryArg, world: &World) -> anyhow::Result<Pac
             let exists = |file: &PathBuf| {
                 let help = "--ssh-key and --known-hosts name files";
                 let missing = || Usage::new(format!("there is no file {}", file.display()), help);
-                if file.is_file() { Ok(()) } else { Err(missing()) }
+                if file.is_file() {
+                    Ok(())
+                } else {
+                    Err(missing())
+                }
             };
             exists(key)?;
             arg.known_hosts.as_ref().map_or(Ok(()), exists)?;
@@ -87,12 +91,17 @@ pub(super) fn beside(packages: &Packages, url: &str) -> Packages {
 /// A path is meant from here, whatever directory git runs in.
 fn located(url: &str) -> String {
     let is_path = !url.contains("://") && Path::new(url).exists();
-    if is_path { absolute(Path::new(url)).display().to_string() } else { url.to_owned() }
+    if is_path {
+        absolute(Path::new(url)).display().to_string()
+    } else {
+        url.to_owned()
+    }
 }
 
 fn absolute(path: &Path) -> PathBuf {
     let real = std::fs::canonicalize(path);
-    real.or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+    real.or_else(|_| std::path::absolute(path))
+        .unwrap_or_else(|_| path.to_owned())
 }
 
 fn read(file: &Path) -> anyhow::Result<String> {
@@ -113,10 +122,7 @@ pub(super) struct Opener<'a> {
 }
 
 impl Desk for Opener<'_> {
-    fn with<T>(
-        &self,
-        act: &mut dyn FnMut(&dyn Store) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    fn with<T>(&self, act: &mut dyn FnMut(&dyn Store) -> Result<T, Error>) -> Result<T, Error> {
         let book = self.world.book(self.arg, Some(&self.mgmt), Access::Write);
         book.settle(|book| act(book))
     }
