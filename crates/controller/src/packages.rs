@@ -40,12 +40,13 @@ use kube::runtime::watcher::{self, watcher};
 use kube::runtime::{Controller, WatchStreamExt as _, predicates};
 use mooring_api::kinds::porch;
 use mooring_blueprint::Object;
-use mooring_book::Writers;
+use mooring_book::{KubeStore, Writers};
 use mooring_package::Site;
 use tokio::sync::{RwLock, mpsc};
 use tokio::task::JoinSet;
 
 use crate::error::Error;
+use crate::living::{Living, Need};
 use crate::world::World;
 use book::Book;
 use cache::Cache;
@@ -71,6 +72,12 @@ const POOLS: [(&str, &str); 6] = [
 ];
 const CLUSTER: (&str, &str) = ("infra.nephio.org/v1alpha1", "WorkloadCluster");
 
+/// What we add to Porch's kinds. Where its definition is installed, the status says less; the package's state is in Git.
+const NEEDS: &[Need] = &[Need {
+    definition: variant::DEFINITION,
+    fields: variant::ADDED,
+}];
+
 /// What the reconcilers of this role share.
 pub(super) struct Role {
     world: World,
@@ -78,6 +85,7 @@ pub(super) struct Role {
     turns: Turns,
     book: Book,
     memory: repository::Memory,
+    living: Living,
     /// Shared while something is reserved and not pushed yet; alone to give back what no draft needs.
     flight: Arc<RwLock<()>>,
     wake: mpsc::UnboundedSender<ObjectRef<DynamicObject>>,
@@ -92,6 +100,7 @@ pub(crate) async fn run(world: World) -> Result<()> {
     let opening = world.clone();
     let opened = tokio::task::spawn_blocking(move || opening.book(Writers::One)).await?;
     let book = Book::new(opened.context("cannot open the address book")?);
+    let living = Living::look(&world, NEEDS).await?;
     let (wake, woken) = mpsc::unbounded_channel();
     let (wake_sets, woken_sets) = mpsc::unbounded_channel();
     let role = Arc::new(Role {
@@ -100,6 +109,7 @@ pub(crate) async fn run(world: World) -> Result<()> {
         turns: Turns::default(),
         book,
         memory: repository::Memory::default(),
+        living,
         flight: Arc::default(),
         wake,
     });
@@ -143,7 +153,7 @@ fn control(
     resource: ApiResource,
     woken: Option<mpsc::UnboundedReceiver<ObjectRef<DynamicObject>>>,
 ) -> Controller<DynamicObject> {
-    use kube::runtime::utils::Predicate as _;
+    use kube::runtime::{Predicate as _, PredicateConfig};
     let api: Api<DynamicObject> = Api::all_with(role.world.client.clone(), &resource);
     let writer = reflector::store::Writer::new(resource.clone());
     let store = writer.as_reader();
@@ -155,7 +165,7 @@ fn control(
         .default_backoff()
         .reflect(writer)
         .applied_objects()
-        .predicate_filter(matters, Default::default());
+        .predicate_filter(matters, PredicateConfig::default());
     let controller = Controller::for_stream_with(stream, store, resource)
         .with_config(kube::runtime::controller::Config::default().concurrency(AT_ONCE))
         .graceful_shutdown_on(role.world.shutdown.clone().wait());
@@ -183,6 +193,10 @@ where
     Ok(reconcile(cache::object(&object), role).await)
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature is the controller's"
+)]
 fn policy(_: Arc<DynamicObject>, never: &std::convert::Infallible, _: Arc<Role>) -> Action {
     match *never {}
 }
@@ -228,7 +242,7 @@ impl Role {
         self.variants().await?;
         self.repositories().await?;
         let book = self.book.clone();
-        blocking(move || Ok(book.with(|store| store.synced())?)).await
+        blocking(move || Ok(book.with(KubeStore::synced)?)).await
     }
 
     /// Every object that pools are made of.
@@ -268,6 +282,17 @@ async fn blocking<T: Send + 'static>(
 /// The pools and clusters that packages are rendered with.
 fn site_of(objects: &[Object]) -> Site {
     Site::from_objects(objects.iter().map(|o| &o.value))
+}
+
+/// Bytes as text.
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for byte in bytes {
+        // Writing into a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// What an Event is on.

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use mooring_api::{Code, Condition, Finding, Status, annotation};
 use mooring_blueprint::Object;
 use mooring_blueprint::variant::{Offers, Variant};
-use mooring_krm::{File, KPTFILE, kptfile};
+use mooring_krm::{Document, File, KPTFILE, kptfile};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -205,7 +205,7 @@ impl Kpt {
         let value = file
             .documents()
             .iter()
-            .map(|d| d.value())
+            .map(Document::value)
             .find(|v| kptfile::is_kptfile(v))?;
         let marks = crate::unit::marks(value);
         let text = |key: &str| marks.annotations.get(key).cloned().unwrap_or_default();
@@ -254,7 +254,7 @@ fn objects(files: &Files) -> Vec<Object> {
         .filter_map(|bytes| File::parse(bytes).ok());
     let mut objects = Vec::new();
     for file in parsed {
-        let values = file.documents().iter().map(|d| d.value());
+        let values = file.documents().iter().map(Document::value);
         objects.extend(values.filter(|v| v.is_object()).map(|value| Object {
             value: value.clone(),
             source: None,

@@ -47,13 +47,11 @@ struct Key {
     namespace: Option<String>,
 }
 
-type Kept = (ApiResource, Store<DynamicObject>);
-
 /// What is watched. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Cache {
     client: Client,
-    known: Arc<tokio::sync::Mutex<BTreeMap<Key, Kept>>>,
+    known: Arc<tokio::sync::Mutex<BTreeMap<Key, Store<DynamicObject>>>>,
     touched: broadcast::Sender<Touched>,
     tasks: mpsc::UnboundedSender<Task>,
 }
@@ -118,19 +116,16 @@ impl Cache {
         };
         let store = {
             let mut known = self.known.lock().await;
-            match known.get(&key) {
-                Some((_, store)) => store.clone(),
-                None => {
-                    let Some((resource, namespaced)) =
-                        served(&self.client, api_version, kind).await?
-                    else {
-                        return Ok(None);
-                    };
-                    let namespace = namespace.filter(|_| namespaced);
-                    let store = self.watch(&resource, namespace);
-                    known.insert(key, (resource, store.clone()));
-                    store
-                }
+            if let Some(store) = known.get(&key) {
+                store.clone()
+            } else {
+                let found = served(&self.client, api_version, kind).await?;
+                let Some((resource, namespaced)) = found else {
+                    return Ok(None);
+                };
+                let store = self.watch(&resource, namespace.filter(|_| namespaced));
+                known.insert(key, store.clone());
+                store
             }
         };
         let ready = tokio::time::timeout(SYNC, store.wait_until_ready()).await;

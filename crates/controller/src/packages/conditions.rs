@@ -1,5 +1,7 @@
 //! Conditions of a status: what held before keeps its time, and a status that says the same is not written again.
 
+use std::fmt::Write as _;
+
 use mooring_api::kinds::StatusCondition;
 use mooring_api::{Condition, Finding, Status, Time};
 use serde_json::Value;
@@ -26,12 +28,13 @@ pub(super) fn refused(kind: &str, finding: &Finding) -> Condition {
 
 /// What happened, where, and what to do.
 pub(super) fn sentence(finding: &Finding) -> String {
+    // Writing into a String cannot fail.
     let mut text = String::new();
     if let Some(location) = &finding.location {
-        text.push_str(&format!("{location}: "));
+        let _ = write!(text, "{location}: ");
     }
     if let Some(object) = &finding.object {
-        text.push_str(&format!("{object}: "));
+        let _ = write!(text, "{object}: ");
     }
     text.push_str(&finding.message);
     if !finding.help.is_empty() {

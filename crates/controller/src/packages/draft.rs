@@ -132,7 +132,7 @@ impl Hands {
             Ok(kptfile) => with_kptfile(&open.files, kptfile),
             Err(finding) => return Ok(vec![finding.on(&self.repository.reference())]),
         };
-        let outcome = addressed.push(&self.draft(package, open, files), None)?;
+        let outcome = addressed.push(&draft(package, open, files), None)?;
         let errors: Vec<Finding> = outcome
             .report
             .findings
@@ -154,9 +154,7 @@ impl Hands {
         self.world.fence()?;
         if let Ok(kptfile) = with_condition(&open.files, &condition) {
             let files = with_kptfile(&open.files, kptfile);
-            self.remote
-                .packages
-                .write(&self.draft(package, open, files))?;
+            self.remote.packages.write(&draft(package, open, files))?;
         }
         let told = |finding: Finding| Finding {
             message: format!("draft {} of {package}: {}", open.workspace, finding.message),
@@ -164,16 +162,17 @@ impl Hands {
         };
         Ok(errors.into_iter().map(told).collect())
     }
+}
 
-    fn draft(&self, package: &PackageName, open: &Open, files: Files) -> Draft {
-        Draft {
-            package: package.clone(),
-            workspace: open.workspace.clone(),
-            files,
-            base: Base::At(open.commit.clone()),
-            onto_published: false,
-            message: Some(format!("Specialise draft {} of {package}", open.workspace)),
-        }
+/// The draft with other files, on top of what they pushed; one that they removed stays removed.
+fn draft(package: &PackageName, open: &Open, files: Files) -> Draft {
+    Draft {
+        package: package.clone(),
+        workspace: open.workspace.clone(),
+        files,
+        base: Base::Tip(open.commit.clone()),
+        onto_published: false,
+        message: Some(format!("Specialise draft {} of {package}", open.workspace)),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::error::{Error, chain};
 
 const KIND: &str = "Repository";
 /// How long drafts may go without being looked at, though nothing changed.
-const RENEW: Duration = Duration::from_secs(300);
+const RENEW: Duration = Duration::from_mins(5);
 
 /// What was seen of every repository last.
 #[derive(Default)]
@@ -138,7 +138,7 @@ async fn pass(object: &Object, role: &Arc<Role>) -> Result<Option<Duration>, Err
         open: ids(&standing),
     };
     let mut findings: Vec<Finding> = Vec::new();
-    if changed && is_deployment(object) && role.is_ours(object).await? {
+    if changed && is_deployment(object) && role.is_ours(object).await {
         findings = role.drafts(object, &remote, standing, site).await?;
         looked.renewed = at;
     }
@@ -181,10 +181,7 @@ fn digest(standing: &Standing, site: &[Object]) -> String {
         all.update(object.value["metadata"]["annotations"].to_string());
         all.update(object.value["spec"].to_string());
     }
-    all.finalize()[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    super::hex(&all.finalize()[..16])
 }
 
 impl Role {
@@ -205,7 +202,7 @@ impl Role {
 
 async fn report(object: &Object, said: Condition, warn: bool, role: &Role) -> Result<(), Error> {
     // Where Porch serves repositories, their status is Porch's.
-    if !role.is_ours(object).await? {
+    if !role.is_ours(object).await {
         return Ok(());
     }
     let before = object.value.get("status").cloned().unwrap_or_default();

@@ -11,7 +11,7 @@ use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Preconditions};
 use kube::runtime::controller::Action;
 use mooring_api::kinds::porch::{PackageVariant, PackageVariantSetSpec};
-use mooring_api::{Code, Condition, Finding};
+use mooring_api::{Code, Condition, Finding, label};
 use mooring_blueprint::Object;
 use mooring_blueprint::variant::{self, Variant};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub(super) async fn reconcile(set: Object, role: Arc<Role>) -> Action {
 }
 
 async fn pass(set: &Object, role: &Role) -> Result<Option<Duration>, Error> {
-    if set.value.pointer("/metadata/deletionTimestamp").is_some() || !role.is_ours(set).await? {
+    if set.value.pointer("/metadata/deletionTimestamp").is_some() || !role.is_ours(set).await {
         // Its variants have it as their owner, and go with it.
         return Ok(None);
     }
@@ -110,8 +110,8 @@ fn is_owned(variant: &Object, set: &Object) -> bool {
 /// A variant as the set wants it.
 fn object(variant: &Variant, set: &Object) -> Value {
     let mut labels = json!({ OF_SET: set.value["metadata"]["uid"] });
-    if let Some(managed) = set.labels().get(super::variant::MANAGED) {
-        labels[super::variant::MANAGED] = json!(managed);
+    if let Some(managed) = set.labels().get(label::MANAGED) {
+        labels[label::MANAGED] = json!(managed);
     }
     json!({
         "apiVersion": PORCH, "kind": "PackageVariant",
@@ -220,20 +220,18 @@ async fn report(
 
 /// As Porch names them.
 fn conditions(made: usize, findings: &[Finding]) -> Vec<Condition> {
-    match findings.iter().find(|f| f.is_error()) {
-        Some(finding) => vec![
+    if let Some(finding) = findings.iter().find(|f| f.is_error()) {
+        return vec![
             condition("Stalled", true, "ValidationError", sentence(finding)),
             condition("Ready", false, finding.code.as_str(), sentence(finding)),
-        ],
-        None => {
-            let warned = findings.iter().map(|f| format!("; {}", sentence(f)));
-            let said = format!("{made} variants{}", warned.collect::<String>());
-            vec![
-                condition("Stalled", false, "Valid", "all validation checks passed"),
-                condition("Ready", true, "Reconciled", said),
-            ]
-        }
+        ];
     }
+    let mut said = vec![format!("{made} variants")];
+    said.extend(findings.iter().map(sentence));
+    vec![
+        condition("Stalled", false, "Valid", "all validation checks passed"),
+        condition("Ready", true, "Reconciled", said.join("; ")),
+    ]
 }
 
 impl Role {

@@ -28,8 +28,17 @@ use report::Told;
 
 pub(super) use apply::Applied;
 
-/// Where another controller is seen, only objects with this label are ours.
-pub(super) const MANAGED: &str = "mooring.dev/managed";
+/// Porch's definition of the kind.
+pub(super) const DEFINITION: &str = "packagevariants.config.porch.kpt.dev";
+/// What we add to it.
+pub(super) const ADDED: &[&str] = &[
+    "status.lifecycle",
+    "status.workspace",
+    "status.version",
+    "status.commit",
+    "status.cluster",
+    "status.addresses",
+];
 /// What the variant did last.
 const LAST: &str = "mooring.dev/last-draft";
 /// Something is to be released when the variant goes.
@@ -55,7 +64,7 @@ pub(super) async fn reconcile(object: Object, role: Arc<Role>) -> Action {
 }
 
 async fn pass(object: &Object, role: &Role) -> Result<Option<Duration>, Error> {
-    if !role.is_ours(object).await? {
+    if !role.is_ours(object).await {
         return Ok(None);
     }
     if object
@@ -186,7 +195,9 @@ impl Role {
         self.world.fence()?;
         let api = self.variant_api(object);
         let params = PatchParams::default();
-        let patched = api.patch(object.name(), &params, &Patch::Merge(&patch)).await;
+        let patched = api
+            .patch(object.name(), &params, &Patch::Merge(&patch))
+            .await;
         match patched {
             Ok(_) => self.world.metrics.wrote(KIND),
             Err(kube::Error::Api(status)) if status.code == 404 => {}
@@ -196,30 +207,13 @@ impl Role {
     }
 
     /// Whether an object is ours to act on. One that is not is told so, once.
-    pub(super) async fn is_ours(&self, object: &Object) -> Result<bool, Error> {
-        use crate::args::Manage;
-        let labelled = object.labels().get(MANAGED).is_some_and(|v| v == "true");
-        if labelled || self.world.args.manage == Manage::All {
-            return Ok(true);
+    pub(super) async fn is_ours(&self, object: &Object) -> bool {
+        let metadata = serde_json::from_value(object.value["metadata"].clone());
+        let ours = self.living.is_ours(&metadata.unwrap_or_default());
+        if !ours {
+            let on = reference(object);
+            self.living.tell_ignored(&self.world, &on).await;
         }
-        if self.world.args.manage == Manage::Auto && !self.porch_is_seen().await? {
-            return Ok(true);
-        }
-        let note = format!(
-            "Porch serves this kind here; label it {MANAGED}: \"true\" to have Mooring make it"
-        );
-        self.world
-            .tell(&reference(object), false, "NotManaged", &note)
-            .await;
-        Ok(false)
-    }
-
-    async fn porch_is_seen(&self) -> Result<bool, Error> {
-        let served = super::cache::served(
-            &self.world.client,
-            "porch.kpt.dev/v1alpha1",
-            "PackageRevision",
-        );
-        Ok(served.await?.is_some())
+        ours
     }
 }

@@ -3,4 +3,4 @@
 mod faults;
 mod lives;
 mod others;
-mod scene;
+pub(crate) mod scene;

@@ -124,7 +124,7 @@ impl Act<'_> {
         };
         let drafted = self.specialise(&site, source, head.files, Keep::Reserve)?;
         if drafted.report.has_errors() {
-            self.at_open(&head, &mut applied);
+            Self::at_open(&head, &mut applied);
             applied.findings.extend(drafted.report.findings);
             return Ok(applied);
         }
@@ -170,22 +170,13 @@ impl Act<'_> {
     ) -> Result<Applied, Error> {
         applied.held = true;
         applied.kpt = head.kpt.clone();
-        match published {
-            Some(done) => {
-                self.discard_all(&done.report)?;
-                told_of(&mut applied, done.report);
-            }
-            None => {
-                let id = self.remembered.id.as_str();
-                let given = self.give_back(id)?;
-                if given > 0 {
-                    let note = format!(
-                        "the draft of {} is gone, and its addresses are given back",
-                        self.gathered.variant.path()
-                    );
-                    applied.told.push(("DraftGone", note));
-                }
-            }
+        if let Some(done) = published {
+            self.discard_all(&done.report)?;
+            told_of(&mut applied, done.report);
+        } else if self.give_back(&self.remembered.id)? > 0 {
+            let path = self.gathered.variant.path();
+            let note = format!("the draft of {path} is gone, and its addresses are given back");
+            applied.told.push(("DraftGone", note));
         }
         Ok(applied)
     }
@@ -219,7 +210,7 @@ impl Act<'_> {
         applied.kpt = head.published.and_then(Kpt::read).unwrap_or_default();
     }
 
-    fn at_open(&self, head: &Head<'_>, applied: &mut Applied) {
+    fn at_open(head: &Head<'_>, applied: &mut Applied) {
         if let Some(open) = head.open {
             applied.lifecycle = Some(open.lifecycle);
             applied.workspace = Some(open.workspace.clone());
@@ -384,7 +375,7 @@ impl Act<'_> {
             package: package.clone(),
             workspace: workspace.clone(),
             files: files.clone(),
-            base: open.map_or(Base::New, |open| Base::At(open.commit.clone())),
+            base: open.map_or(Base::New, |open| Base::Tip(open.commit.clone())),
             onto_published: open.is_some_and(|open| open.outdated),
             message: Some(message),
         })?;

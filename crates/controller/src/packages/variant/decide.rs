@@ -129,10 +129,7 @@ pub(super) fn content(files: &Files) -> String {
         all.update(bytes.len().to_be_bytes());
         all.update(bytes);
     }
-    all.finalize()[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    super::super::hex(&all.finalize()[..16])
 }
 
 #[cfg(test)]
@@ -188,18 +185,18 @@ mod tests {
         }
     }
 
-    fn deployed(files: Files) -> Option<Content> {
-        Some(Content {
+    fn deployed(files: Files) -> Content {
+        Content {
             files,
             commit: oid(),
             lifecycle: Lifecycle::Published,
-        })
+        }
     }
 
     #[test]
     fn what_a_person_published_is_in_the_way_unless_it_is_adopted() {
         let seen = Seen {
-            deployed: deployed(files("", "")),
+            deployed: Some(deployed(files("", ""))),
             ..Seen::default()
         };
         let refused = head(&variant(false), &seen).expect_err("it is not ours");
@@ -270,7 +267,7 @@ mod tests {
         let living = head(&variant, &living).expect("it is ours");
         assert!(!is_held(&living, &remembered, "one", "edge/upf", None));
         let rolled_back = Seen {
-            deployed: deployed(files("here/v", "older")),
+            deployed: Some(deployed(files("here/v", "older"))),
             ..Seen::default()
         };
         let rolled_back = head(&variant, &rolled_back).expect("it is ours");
@@ -286,7 +283,7 @@ mod tests {
             place: "edge/upf".into(),
         };
         let seen = Seen {
-            deployed: deployed(files("here/v", "one")),
+            deployed: Some(deployed(files("here/v", "one"))),
             ..Seen::default()
         };
         let variant = variant(false);

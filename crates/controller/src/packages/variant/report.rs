@@ -247,7 +247,10 @@ impl Role {
     /// Writes the status where it changed, and publishes what happened.
     pub(super) async fn report(&self, object: &Object, told: &Told<'_>) -> Result<(), Error> {
         let before = object.value.get("status").cloned().unwrap_or_default();
-        let status = status(object, told, &before, self.world.now());
+        let mut status = status(object, told, &before, self.world.now());
+        if let Some(map) = status.as_object_mut() {
+            self.living.schemas.prune(super::DEFINITION, map);
+        }
         let on = reference(object);
         if let Told::Applied(applied, _) = told {
             for (reason, note) in &applied.told {

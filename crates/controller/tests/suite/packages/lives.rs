@@ -4,7 +4,7 @@ use mooring_package::Kpt;
 use mooring_package::revision::Lifecycle;
 use serde_json::json;
 
-use super::scene::Stage;
+use super::scene::{Scene, Stage};
 use crate::harness::until;
 
 const ALWAYS: &str = "  annotations: {approval.nephio.org/policy: always}";
@@ -15,7 +15,11 @@ fn a_variant_with_a_policy_becomes_a_published_package_with_a_tag() {
         return;
     };
     let scene = stage.scene("policy", 101);
-    scene.variant("upf", "upf-a", "  annotations: {approval.nephio.org/policy: initial}");
+    scene.variant(
+        "upf",
+        "upf-a",
+        "  annotations: {approval.nephio.org/policy: initial}",
+    );
     let variant = scene.awaits("upf", "Published", ("True", "Published"));
     assert_eq!(variant["status"]["lifecycle"], "Published");
     assert_eq!(variant["status"]["version"], 1);
@@ -23,8 +27,11 @@ fn a_variant_with_a_policy_becomes_a_published_package_with_a_tag() {
     let address = json!([{ "interface": "n3", "address": scene.address(20) }]);
     assert_eq!(variant["status"]["addresses"], address);
     let files = scene.published("upf-a").unwrap();
-    let nad = scene.nad(&files);
-    assert!(nad.contains(&scene.address(20)) && nad.contains("\"master\": \"ens3\""), "{nad}");
+    let nad = Scene::nad(&files);
+    assert!(
+        nad.contains(&scene.address(20)) && nad.contains("\"master\": \"ens3\""),
+        "{nad}"
+    );
     let seen = scene.look("upf-a");
     assert_eq!(seen.newest.unwrap().version, 1);
     assert!(seen.open.is_empty(), "no branch is left: {:?}", seen.open);
@@ -45,15 +52,21 @@ fn without_a_policy_a_person_approves_and_the_addresses_become_final() {
     assert_eq!(variant["status"]["lifecycle"], "Draft");
     assert_eq!(variant["status"]["workspace"], "v1");
     let message = variant["status"]["conditions"].to_string();
-    assert!(message.contains("moor package propose"), "it says what to do: {message}");
+    assert!(
+        message.contains("moor package propose"),
+        "it says what to do: {message}"
+    );
     scene.awaits_leases(&[(20, "reserved")]);
     assert!(scene.published("upf-a").is_none());
     // Every commit of the draft is whole: nobody ever saw a half-mutated one.
     let bare = stage.git.path("byhand-edge");
-    let log = super::scene::Scene::git(&bare, &["log", "--format=%H", "drafts/upf-a/v1"]);
+    let log = Scene::git(&bare, &["log", "--format=%H", "drafts/upf-a/v1"]);
     for commit in log.lines() {
-        let files = super::scene::Scene::git(&bare, &["ls-tree", "-r", "--name-only", commit]);
-        assert!(files.contains("networkattachmentdefinition_n3.yaml"), "{commit}: {files}");
+        let files = Scene::git(&bare, &["ls-tree", "-r", "--name-only", commit]);
+        assert!(
+            files.contains("networkattachmentdefinition_n3.yaml"),
+            "{commit}: {files}"
+        );
     }
     scene.approve("edge", "upf-a", "v1");
     scene.awaits("upf", "Published", ("True", "Published"));
@@ -88,7 +101,11 @@ fn editing_the_cluster_makes_a_new_draft_with_the_same_addresses() {
     // Holes: allocating afresh would give another address.
     scene.variant("first", "upf-first", "");
     scene.awaits("first", "Specialised", ("True", "Rendered"));
-    scene.variant("upf", "upf-a", "  annotations: {approval.nephio.org/policy: initial}");
+    scene.variant(
+        "upf",
+        "upf-a",
+        "  annotations: {approval.nephio.org/policy: initial}",
+    );
     scene.awaits("upf", "Published", ("True", "Published"));
     stage.cluster.delete(&scene.path("first"));
     scene.awaits_leases(&[(21, "held")]);
@@ -96,20 +113,35 @@ fn editing_the_cluster_makes_a_new_draft_with_the_same_addresses() {
     let variant = until("a second draft", || {
         let variant = scene.get("upf").ok_or("gone")?;
         let new = variant["status"]["workspace"] == "v2";
-        new.then(|| variant.clone()).ok_or_else(|| variant["status"].to_string())
+        new.then(|| variant.clone())
+            .ok_or_else(|| variant["status"].to_string())
     });
     assert_eq!(variant["status"]["lifecycle"], "Draft");
-    assert_eq!(variant["status"]["addresses"][0]["address"], scene.address(21));
+    assert_eq!(
+        variant["status"]["addresses"][0]["address"],
+        scene.address(21)
+    );
     let draft = &scene.look("upf-a").open[0];
-    let nad = scene.nad(&draft.files);
-    assert!(nad.contains("eth7") && nad.contains(&scene.address(21)), "{nad}");
-    assert!(scene.nad(&scene.published("upf-a").unwrap()).contains("ens3"), "published is as it was");
+    let nad = Scene::nad(&draft.files);
+    assert!(
+        nad.contains("eth7") && nad.contains(&scene.address(21)),
+        "{nad}"
+    );
+    assert!(
+        Scene::nad(&scene.published("upf-a").unwrap()).contains("ens3"),
+        "published is as it was"
+    );
     let events = stage.cluster.events(&scene.name, "upf");
-    assert!(events.iter().any(|e| e.contains("no address changes")), "{events:?}");
+    assert!(
+        events.iter().any(|e| e.contains("no address changes")),
+        "{events:?}"
+    );
     scene.approve("edge", "upf-a", "v2");
     until("v2 is published", || {
         let variant = scene.get("upf").ok_or("gone")?;
-        (variant["status"]["version"] == 2).then_some(()).ok_or_else(|| variant["status"].to_string())
+        (variant["status"]["version"] == 2)
+            .then_some(())
+            .ok_or_else(|| variant["status"].to_string())
     });
     scene.awaits_leases(&[(21, "held")]);
 }
@@ -128,8 +160,13 @@ fn deleting_a_variant_removes_its_package_and_frees_everything() {
     stage.cluster.delete(&scene.path("upf"));
     stage.cluster.delete(&scene.path("draft"));
     until("the variants are gone", || {
-        let left: Vec<_> = ["upf", "draft"].iter().filter_map(|v| scene.get(v)).collect();
-        left.is_empty().then_some(()).ok_or_else(|| format!("{left:?}"))
+        let left: Vec<_> = ["upf", "draft"]
+            .iter()
+            .filter_map(|v| scene.get(v))
+            .collect();
+        left.is_empty()
+            .then_some(())
+            .ok_or_else(|| format!("{left:?}"))
     });
     scene.awaits_leases(&[]);
     assert!(scene.published("upf-a").is_none());
@@ -142,10 +179,16 @@ fn an_orphan_keeps_its_package_and_its_addresses() {
         return;
     };
     let scene = stage.scene("orphan", 106);
-    scene.variant("upf", "upf-a", &format!("{ALWAYS}\n  deletionPolicy: orphan"));
+    scene.variant(
+        "upf",
+        "upf-a",
+        &format!("{ALWAYS}\n  deletionPolicy: orphan"),
+    );
     scene.awaits("upf", "Published", ("True", "Published"));
     stage.cluster.delete(&scene.path("upf"));
-    until("the variant is gone", || scene.get("upf").map_or(Ok(()), |v| Err(v.to_string())));
+    until("the variant is gone", || {
+        scene.get("upf").map_or(Ok(()), |v| Err(v.to_string()))
+    });
     assert!(scene.published("upf-a").is_some());
     scene.awaits_leases(&[(20, "held")]);
     // Another variant may take it over only where it says so.
@@ -153,7 +196,10 @@ fn an_orphan_keeps_its_package_and_its_addresses() {
     scene.awaits("other", "Ready", ("False", "DownstreamTaken"));
     scene.variant("other", "upf-a", "  adoptionPolicy: adoptExisting");
     let variant = scene.awaits("other", "Specialised", ("True", "Rendered"));
-    assert_eq!(variant["status"]["addresses"][0]["address"], scene.address(20));
+    assert_eq!(
+        variant["status"]["addresses"][0]["address"],
+        scene.address(20)
+    );
 }
 
 #[test]
@@ -165,7 +211,11 @@ fn a_delay_is_waited_for() {
     let policy = "approval.nephio.org/policy: always, approval.nephio.org/delay: 8s";
     scene.variant("upf", "upf-a", &format!("  annotations: {{{policy}}}"));
     let variant = scene.awaits("upf", "Published", ("False", "Draft"));
-    assert!(variant["status"].to_string().contains("waits until"), "{}", variant["status"]);
+    assert!(
+        variant["status"].to_string().contains("waits until"),
+        "{}",
+        variant["status"]
+    );
     scene.awaits("upf", "Published", ("True", "Published"));
     let seen = scene.look("upf-a");
     assert_eq!(seen.deployed.unwrap().lifecycle, Lifecycle::Published);
@@ -179,15 +229,26 @@ fn nothing_changed_means_nothing_written() {
     let scene = stage.scene("quiet", 108);
     scene.variant("upf", "upf-a", ALWAYS);
     let before = scene.awaits("upf", "Deployed", ("False", "NotReported"));
-    let (lines, branch) = (stage.controller().log().lines().count(), scene.look("upf-a").branch);
+    let (lines, branch) = (
+        stage.controller().log().lines().count(),
+        scene.look("upf-a").branch,
+    );
     // A push beside it wakes the variant, and three looks at Git pass.
     scene.draft("edge", "other", "edit", &scene.blueprint());
     until("the other draft was looked at", || {
         let seen = scene.look("other");
-        let specialised = seen.open.iter().any(|o| Kpt::read(&o.files).is_some_and(|k| !k.id.is_empty()));
-        specialised.then_some(()).ok_or_else(|| format!("{lines} {seen:?}"))
+        let specialised = seen
+            .open
+            .iter()
+            .any(|o| Kpt::read(&o.files).is_some_and(|k| !k.id.is_empty()));
+        specialised
+            .then_some(())
+            .ok_or_else(|| format!("{lines} {seen:?}"))
     });
     let after = scene.get("upf").unwrap();
-    assert_eq!(before["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"]);
+    assert_eq!(
+        before["metadata"]["resourceVersion"],
+        after["metadata"]["resourceVersion"]
+    );
     assert_eq!(branch, scene.look("upf-a").branch);
 }

@@ -34,18 +34,24 @@ impl Stage {
 
     /// One for a test that breaks it.
     pub(crate) fn own() -> Option<Self> {
-        let cluster = Cluster::own()?;
+        Some(Self::over(Cluster::own()?))
+    }
+
+    /// One on this cluster.
+    pub(crate) fn over(cluster: Cluster) -> Self {
         let controller = Controller::start(&cluster, &["packages"], &["--git-poll=1s"]);
-        Some(Self {
+        Self {
             cluster,
             git: GitServer::start(),
             controller: Mutex::new(controller),
             cache: tempfile::tempdir().unwrap(),
-        })
+        }
     }
 
     pub(crate) fn controller(&self) -> MutexGuard<'_, Controller> {
-        self.controller.lock().unwrap_or_else(PoisonError::into_inner)
+        self.controller
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A scene in a namespace of its own.
@@ -69,7 +75,11 @@ pub(crate) struct Scene<'a> {
 
 impl Scene<'_> {
     fn set(&self) {
-        let Self { stage, name, number } = self;
+        let Self {
+            stage,
+            name,
+            number,
+        } = self;
         stage.cluster.namespace(name);
         for repository in ["blueprints", "edge"] {
             stage.git.create(&format!("{name}-{repository}"));
@@ -135,14 +145,15 @@ spec: {{type: git, deployment: {deployment}, git: {{repo: {url}, branch: main, s
             ("interface-n3.yaml", format!("apiVersion: req.nephio.org/v1alpha1\nkind: Interface\nmetadata:\n  name: n3\nspec:\n  networkInstance:\n    name: {network}\n  cniType: macvlan\n")),
             ("deployment.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: upf\nspec:\n  replicas: 1\n  strategy:\n    type: Recreate\n  selector:\n    matchLabels:\n      app: upf\n  template:\n    metadata:\n      labels:\n        app: upf\n    spec:\n      containers:\n      - name: upf\n        image: upf:latest\n".to_owned()),
         ];
-        texts.map(|(path, text)| (path.to_owned(), text.into_bytes())).into()
+        texts
+            .map(|(path, text)| (path.to_owned(), text.into_bytes()))
+            .into()
     }
 
     /// The packages of one of the repositories, as a person has them on disk.
     pub(crate) fn packages(&self, repository: &str) -> Packages {
         let bare: PathBuf = self.stage.git.path(&format!("{}-{repository}", self.name));
-        let now = std::time::SystemTime::now();
-        let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap();
         let git = Git::new(self.stage.cache.path(), Time(now));
         Packages::new(git, Repository::new(bare.to_str().unwrap()))
     }
@@ -177,17 +188,24 @@ spec: {{type: git, deployment: {deployment}, git: {{repo: {url}, branch: main, s
     /// Removes a draft or proposal, as a person does.
     pub(crate) fn discard(&self, repository: &str, package: &str, workspace: &str) {
         let (package, workspace) = (package.parse().unwrap(), workspace.parse().unwrap());
-        self.packages(repository).reject(&package, &workspace, true).unwrap();
+        self.packages(repository)
+            .reject(&package, &workspace, true)
+            .unwrap();
     }
 
     /// Everything that Git has of a package.
     pub(crate) fn look(&self, package: &str) -> Seen {
-        self.packages("edge").look(&package.parse().unwrap()).unwrap()
+        self.packages("edge")
+            .look(&package.parse().unwrap())
+            .unwrap()
     }
 
     /// The files that are published; None where nothing is.
     pub(crate) fn published(&self, package: &str) -> Option<Files> {
-        let read = self.packages("edge").read(&package.parse().unwrap(), &Which::Deployed).unwrap();
+        let read = self
+            .packages("edge")
+            .read(&package.parse().unwrap(), &Which::Deployed)
+            .unwrap();
         read.map(|content| content.files)
     }
 
@@ -233,18 +251,27 @@ spec:
     /// The last lines that the program said.
     fn log(&self) -> String {
         let log = self.stage.controller().log();
-        let ours = log.lines().filter(|line| line.contains(&self.name) || line.contains("WARN"));
+        let ours = log
+            .lines()
+            .filter(|line| line.contains(&self.name) || line.contains("WARN"));
         let last: Vec<&str> = ours.collect();
         last[last.len().saturating_sub(8)..].join("\n")
     }
 
     /// The leases of this scene's pool: address and state, in order.
     pub(crate) fn leases(&self) -> Vec<(String, String)> {
-        let all = self.stage.cluster.list("/apis/mooring.dev/v1alpha1/ipleases");
+        let all = self
+            .stage
+            .cluster
+            .list("/apis/mooring.dev/v1alpha1/ipleases");
         let instance = format!("vpc-{}", self.name);
-        let ours = all.iter().filter(|l| l["spec"]["instance"]["name"] == instance.as_str());
+        let ours = all
+            .iter()
+            .filter(|l| l["spec"]["instance"]["name"] == instance.as_str());
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let mut list: Vec<_> = ours.map(|l| (text(&l["spec"]["address"]), text(&l["spec"]["state"]))).collect();
+        let mut list: Vec<_> = ours
+            .map(|l| (text(&l["spec"]["address"]), text(&l["spec"]["state"])))
+            .collect();
         list.sort();
         list
     }
@@ -256,10 +283,16 @@ spec:
             .iter()
             .map(|(octet, state)| (format!("10.{}.2.{octet}", self.number), (*state).to_owned()))
             .collect();
-        until(&format!("the leases of {} are {wanted:?}", self.name), || {
-            let seen = self.leases();
-            (seen == wanted).then_some(()).ok_or_else(|| format!("{seen:?}\n{}", self.log()))
-        });
+        until(
+            &format!("the leases of {} are {wanted:?}", self.name),
+            || {
+                let seen = self.leases();
+                let bare = self.stage.git.path(&format!("{}-edge", self.name));
+                let refs = || Self::git(&bare, &["for-each-ref", "--format=%(refname)"]);
+                let shown = || format!("{seen:?}\n{}\n{}", refs(), self.log());
+                (seen == wanted).then_some(()).ok_or_else(shown)
+            },
+        );
     }
 
     /// An address of the scene's pool.
@@ -269,17 +302,26 @@ spec:
 
     /// The address of the NAD in these files.
     #[track_caller]
-    pub(crate) fn nad(&self, files: &Files) -> String {
-        let nad = files.get("networkattachmentdefinition_n3.yaml").map(|b| String::from_utf8_lossy(b).into_owned());
+    pub(crate) fn nad(files: &Files) -> String {
+        let nad = files
+            .get("networkattachmentdefinition_n3.yaml")
+            .map(|b| String::from_utf8_lossy(b).into_owned());
         nad.unwrap_or_else(|| panic!("no NAD among {:?}", files.keys()))
     }
 
     /// A plain git command in a clone of a repository, as a person has it.
     pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
         let mut command = std::process::Command::new("git");
-        command.current_dir(dir).args(["-c", "user.name=x", "-c", "user.email=x@example.com"]).args(args);
+        command
+            .current_dir(dir)
+            .args(["-c", "user.name=x", "-c", "user.email=x@example.com"])
+            .args(args);
         let said = command.output().unwrap();
-        assert!(said.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&said.stderr));
+        assert!(
+            said.status.success(),
+            "git {args:?}: {}",
+            String::from_utf8_lossy(&said.stderr)
+        );
         String::from_utf8_lossy(&said.stdout).trim().to_owned()
     }
 }
