@@ -86,8 +86,8 @@ impl Living {
         if self.manage != Manage::Auto || metadata.deletion_timestamp.is_some() {
             return false;
         }
-        let finalizers = metadata.finalizers.iter().flatten();
-        let Some(who) = finalizers.filter_map(|f| others::by_finalizer(f)).next() else {
+        let mut finalizers = metadata.finalizers.iter().flatten();
+        let Some(who) = finalizers.find_map(|f| others::by_finalizer(f)) else {
             return false;
         };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,14 +104,6 @@ impl Living {
 
     /// Says on an object, once, that it is not ours and how it would be.
     pub(crate) async fn tell_ignored(&self, world: &World, on: &ObjectReference) {
-        let uid = on.uid.clone().unwrap_or_default();
-        let first = {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            told.insert(uid)
-        };
-        if !first || world.fence().is_err() {
-            return;
-        }
         let because = match self.other() {
             Some(who) => format!("{who} serves this kind here"),
             None => "only labelled objects are managed".to_owned(),
@@ -120,7 +112,30 @@ impl Living {
             "Mooring leaves this object alone: {because}. Label it {}=true to hand it to Mooring.",
             label::MANAGED
         );
-        world.tell(on, false, "NotManaged", &note).await;
+        self.tell_once(world, on, "NotManaged", &note).await;
+    }
+
+    /// Says on every object of a definition that lacks fields, once, which they are and what to write instead.
+    pub(crate) async fn tell_missing(&self, world: &World, definition: &str, on: &ObjectReference) {
+        let fields = self.schemas.missing(definition);
+        let fields: Vec<&str> = fields.filter(|f| f.starts_with("spec.")).collect();
+        if fields.is_empty() {
+            return;
+        }
+        let note = format!(
+            "The installed definition {definition} lacks {}: the API server drops them. Write their annotation twins under mooring.dev/.",
+            fields.join(", ")
+        );
+        self.tell_once(world, on, "FieldsMissing", &note).await;
+    }
+
+    async fn tell_once(&self, world: &World, on: &ObjectReference, reason: &str, note: &str) {
+        let key = format!("{}/{reason}", on.uid.as_deref().unwrap_or_default());
+        let lock = || self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        // Asked before it is marked: who does not lead leaves it to who does.
+        if world.fence().is_ok() && lock().insert(key) {
+            world.tell(on, false, reason, note).await;
+        }
     }
 }
 

@@ -33,6 +33,7 @@ const AT_ONCE: u16 = 24;
 
 pub(super) use apply::cool_down;
 pub(super) use check::check;
+pub(super) use gather::gather;
 pub(super) use report::join;
 
 /// Starts a reconciler per kind and group of claims, beginning with everything that is there.
@@ -83,7 +84,7 @@ async fn pass(
             .await;
         return Ok(None);
     }
-    let gathered = gather::gather(view, nth, object);
+    let gathered = gather(view, nth, object);
     let applied = match check(&gathered.object, &gathered.known) {
         Ok(None) => return Ok(None),
         Ok(Some(wish)) => apply::apply(view, &gathered, &wish).await?,

@@ -22,7 +22,7 @@ const TOGETHER: Duration = Duration::from_millis(500);
 /// Between two reports.
 const PAUSE: Duration = Duration::from_millis(4500);
 /// Without any change: rests end by themselves.
-const EVERY: Duration = Duration::from_secs(60);
+const EVERY: Duration = Duration::from_mins(1);
 
 /// Runs while we lead.
 pub(super) async fn keep(view: Arc<View>) {

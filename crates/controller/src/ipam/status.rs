@@ -49,7 +49,7 @@ pub(super) fn is_same(before: Option<&Value>, wanted: &Map<String, Value>, keys:
     let empty = |v: &&Value| !v.is_null() && **v != "";
     let same = |key: &&str| before.get(key).filter(empty) == wanted.get(*key).filter(empty);
     let wanted = wanted.get("conditions").and_then(|c| c.get(0));
-    keys.iter().all(|key| same(key)) && ready_of(before) == wanted
+    keys.iter().all(same) && ready_of(before) == wanted
 }
 
 /// The Ready condition of a status.

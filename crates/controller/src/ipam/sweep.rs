@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::ResourceExt as _;
-use mooring_blueprint::bundle::group;
+use kube::api::DynamicObject;
 use mooring_book::ClaimedLease;
 use mooring_ipam::State;
 
-use super::claims::check;
+use super::claims::{check, gather};
 use super::known::object;
 use super::view::View;
 use crate::error::{Error, chain};
@@ -48,12 +48,16 @@ async fn sweep(view: &Arc<View>) -> Result<(), Error> {
         book.claimed()
     });
     let leases = leases.await.map_err(|e| Error::Other(e.to_string()))??;
-    let suspects = leases.into_iter().filter(|lease| is_suspect(view, lease));
-    let suspects: Vec<ClaimedLease> = suspects.collect();
     let mut freed = 0;
-    for suspect in &suspects {
-        if is_gone(view, suspect).await? {
-            freed += usize::from(release(view, suspect).await?);
+    for lease in &leases {
+        match judge(view, lease) {
+            Judgement::Fine => {}
+            Judgement::Suspect => {
+                if is_gone(view, lease).await? {
+                    freed += usize::from(release(view, lease).await?);
+                }
+            }
+            Judgement::MadeAgain(nth, claim) => adopt(view, nth, &claim).await?,
         }
     }
     if freed > 0 {
@@ -64,35 +68,66 @@ async fn sweep(view: &Arc<View>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a lease's claim is not there as far as the watch knows, or wants something else by now.
-fn is_suspect(view: &View, lease: &ClaimedLease) -> bool {
-    let Some(claim) = &lease.claim else {
-        return false;
+/// What the watch says about a lease.
+enum Judgement {
+    Fine,
+    /// Its claim is not there, or wants something else by now.
+    Suspect,
+    /// Its claim was made again under its name: the same holder, another uid.
+    MadeAgain(usize, Arc<DynamicObject>),
+}
+
+fn judge(view: &View, lease: &ClaimedLease) -> Judgement {
+    let Some(claim) = lease.claim.as_ref().filter(|_| lease.lease.state == State::Held) else {
+        return Judgement::Fine;
     };
-    let ours = claim.api_version.split('/').next().unwrap_or_default();
-    let ours = [group::IPAM, group::IPAM_SEED, group::VLAN].contains(&ours);
-    if !ours || lease.lease.state != State::Held {
-        return false;
-    }
-    let Some((_, shelf)) = view.shelf(&claim.api_version, &claim.kind) else {
-        return false;
+    // Another role's leases name other kinds.
+    let Some((nth, shelf)) = view.shelf(&claim.api_version, &claim.kind) else {
+        return Judgement::Fine;
     };
-    let resource = shelf.served.resource.clone();
-    let named = kube::runtime::reflector::ObjectRef::new_with(&claim.name, resource);
-    let Some(found) = shelf.store.get(&named.within(&claim.namespace)) else {
-        return true;
+    let Some(found) = shelf.named(&claim.namespace, &claim.name) else {
+        return Judgement::Suspect;
     };
     if found.uid().as_deref() != Some(claim.uid.as_str()) {
-        // Made again under its name: its pass takes the lease over, as the same holder.
-        return !wants(view, &found, lease);
+        return if wants(view, &found, lease) {
+            Judgement::MadeAgain(nth, found)
+        } else {
+            Judgement::Suspect
+        };
     }
-    // Its identity changed (another cluster in its selector): the old lease is nobody's.
-    let ready = found.data.get("status").and_then(super::status::ready_of);
-    ready.is_some_and(|c| c["status"] == "True") && !wants(view, &found, lease)
+    // Its identity may have changed (another cluster in its selector); one look at the status tells nearly always.
+    let status = found.data.get("status");
+    let said = status.and_then(|s| s.get("prefix")?.as_str()?.split('/').next());
+    let ready = status.and_then(super::status::ready_of);
+    let settled = ready.is_some_and(|c| c["status"] == "True");
+    if !settled || said == Some(lease.lease.thing.to_string().as_str()) || wants(view, &found, lease) {
+        Judgement::Fine
+    } else {
+        Judgement::Suspect
+    }
+}
+
+/// Writes the new uid into the lease of a claim that was made again.
+async fn adopt(view: &Arc<View>, nth: usize, claim: &DynamicObject) -> Result<(), Error> {
+    let gathered = gather(view, nth, claim);
+    let Ok(Some(wish)) = check(&gathered.object, &gathered.known) else {
+        return Ok(());
+    };
+    let (book, now) = (Arc::clone(&view.book), view.world.now());
+    let taken = tokio::task::spawn_blocking(move || {
+        let pools = gathered.known.pools_for(&gathered.object);
+        book.take_now(pools, &wish.claim, Some(&gathered.asked_by), now)
+    });
+    // A refusal is for the claim's own pass to tell.
+    let taken = taken.await.map_err(|e| Error::Other(e.to_string()))??;
+    if taken.is_ok() {
+        view.world.metrics.wrote("IPLease");
+    }
+    Ok(())
 }
 
 /// Whether the claim of an object is for the holder of a lease.
-fn wants(view: &View, found: &kube::api::DynamicObject, lease: &ClaimedLease) -> bool {
+fn wants(view: &View, found: &DynamicObject, lease: &ClaimedLease) -> bool {
     let known = view.known();
     match check(&object(found), &known) {
         Ok(Some(wish)) => wish.claim.holder == lease.lease.holder,

@@ -164,26 +164,7 @@ impl View {
         let shelf = &self.shelves[shelf];
         *lock(&shelf.queue) = Some(to);
         for object in shelf.store.state() {
-            self.enqueue(shelf, &object);
-        }
-    }
-
-    /// Has an object looked at.
-    pub(super) fn enqueue(&self, shelf: &Shelf, object: &DynamicObject) {
-        let work = ObjectRef::from_obj_with(object, shelf.served.resource.clone());
-        let queue = lock(&shelf.queue);
-        if let Some(queue) = queue.as_ref() {
-            // Nobody leads any more: the next leader looks at everything.
-            let _ = queue.unbounded_send(Ok(work));
-        }
-    }
-
-    /// Has an object looked at, by name.
-    pub(super) fn enqueue_named(&self, shelf: &Shelf, namespace: &str, name: &str) {
-        let resource = shelf.served.resource.clone();
-        let work = ObjectRef::new_with(name, resource).within(namespace);
-        if let Some(object) = shelf.store.get(&work) {
-            self.enqueue(shelf, &object);
+            shelf.enqueue(&object);
         }
     }
 
@@ -192,7 +173,7 @@ impl View {
         let claims = self.shelves.iter().filter(|s| s.served.what.is_claim());
         for shelf in claims {
             for object in shelf.store.state() {
-                self.enqueue(shelf, &object);
+                shelf.enqueue(&object);
             }
         }
     }
@@ -201,7 +182,7 @@ impl View {
     pub(super) fn enqueue_waiting(&self) {
         let waiting = std::mem::take(&mut *lock(&self.waiting));
         for (shelf, namespace, name) in waiting {
-            self.enqueue_named(&self.shelves[shelf], &namespace, &name);
+            self.shelves[shelf].enqueue_named(&namespace, &name);
         }
     }
 
@@ -247,6 +228,30 @@ pub(super) fn reference(object: &DynamicObject, served: &Served) -> ObjectRefere
 }
 
 impl Shelf {
+    /// Has an object looked at.
+    pub(super) fn enqueue(&self, object: &DynamicObject) {
+        let work = ObjectRef::from_obj_with(object, self.served.resource.clone());
+        let queue = lock(&self.queue);
+        if let Some(queue) = queue.as_ref() {
+            // Nobody leads any more: the next leader looks at everything.
+            let _ = queue.unbounded_send(Ok(work));
+        }
+    }
+
+    /// An object by name.
+    pub(super) fn named(&self, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
+        let resource = self.served.resource.clone();
+        let key = ObjectRef::new_with(name, resource).within(namespace);
+        self.store.get(&key)
+    }
+
+    /// Has an object looked at, by name.
+    pub(super) fn enqueue_named(&self, namespace: &str, name: &str) {
+        if let Some(object) = self.named(namespace, name) {
+            self.enqueue(&object);
+        }
+    }
+
     pub(super) fn what(&self) -> What {
         self.served.what
     }

@@ -98,7 +98,7 @@ fn touched(view: &View, shelf: &Shelf, object: &DynamicObject) {
         view.enqueue_claims();
     }
     match shelf.what() {
-        What::Claim | What::VlanClaim => view.enqueue(shelf, object),
+        What::Claim | What::VlanClaim => shelf.enqueue(object),
         What::Instance | What::Prefix | What::Index => view.outdated(),
         What::Allocation => view.note_allocation(key(object), Some(says(object))),
     }
@@ -116,7 +116,7 @@ fn gone(view: &View, nth: usize, shelf: &Shelf, object: &DynamicObject) {
             view.note_allocation(key(object), None);
             // A projection that somebody deleted comes back with its claim's next pass.
             if let Some((_, claims)) = view.shelf(&shelf.served.resource.api_version, "IPClaim") {
-                view.enqueue_named(claims, &namespace, &name);
+                claims.enqueue_named(&namespace, &name);
             }
         }
     }
@@ -167,7 +167,9 @@ where
                 view.filled.notify_one();
             }
             Ok(Event::Init | Event::InitApply(_)) => {}
-            Err(error) => tracing::debug!(kind = %K::kind(&()), error = chain(&error), "the watch is interrupted"),
+            Err(error) => {
+                tracing::debug!(kind = %K::kind(&()), error = chain(&error), "the watch is interrupted")
+            }
         }
     }
 }

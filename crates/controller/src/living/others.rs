@@ -77,14 +77,14 @@ pub(super) async fn seen(world: &World) -> Result<Option<String>, Error> {
         }
         Err(error) => return Err(Error::api("list the Deployments")(error)),
     };
-    let names = deployments
+    let mut names = deployments
         .iter()
         .filter_map(|d| d.metadata.name.as_deref());
     let named = |name: &str| {
         let mut known = others().filter(|o| !o.deployment.is_empty());
         known.find(|o| name.contains(o.deployment))
     };
-    Ok(names.filter_map(named).next().map(|o| o.name.to_owned()))
+    Ok(names.find_map(named).map(|o| o.name.to_owned()))
 }
 
 /// Whose finalizer it is, where we know it.

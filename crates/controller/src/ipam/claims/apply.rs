@@ -77,13 +77,13 @@ pub(super) async fn apply(
         moved_from,
         wrote,
     } = taken;
-    if wrote {
+    for _ in 0..wrote {
         view.world.metrics.wrote("IPLease");
     }
     let mut applied = match outcome {
         Got::Lease(lease) => Applied {
             says: standing::answer(wish, &lease),
-            lease: Some(lease),
+            lease: Some(*lease),
             refused: None,
             moved_from,
             waits: false,
@@ -115,7 +115,7 @@ pub(super) async fn apply(
 }
 
 enum Got {
-    Lease(Lease),
+    Lease(Box<Lease>),
     Refused(Box<Refusal>),
     Busy,
 }
@@ -125,7 +125,7 @@ struct Taken {
     /// What the holder has although it was refused.
     held: Option<Lease>,
     moved_from: Option<Thing>,
-    wrote: bool,
+    wrote: u32,
 }
 
 /// Blocks: chooses under the mark, asks the book, gives back what it had before.
@@ -155,11 +155,11 @@ fn take(
         outcome: Got::Busy,
         held: None,
         moved_from: None,
-        wrote: false,
+        wrote: 0,
     };
     let wanted = match step {
         Step::Has(lease) => {
-            taken.outcome = Got::Lease(lease);
+            taken.outcome = Got::Lease(Box::new(lease));
             return Ok(taken);
         }
         Step::Busy => return Ok(taken),
@@ -176,15 +176,16 @@ fn take(
     }
     match answer? {
         Ok(lease) => {
-            taken.wrote = true;
+            taken.wrote = 1;
             for old in held(book, claim)? {
                 if old.thing != lease.thing && same_sort(&old.thing, &lease.thing) {
                     let rest = cool_down(pools, &old.instance, &old.thing);
                     book.release_now(&old.instance, &old.thing, &old.holder, rest, now)?;
                     taken.moved_from = Some(old.thing);
+                    taken.wrote += 1;
                 }
             }
-            taken.outcome = Got::Lease(lease);
+            taken.outcome = Got::Lease(Box::new(lease));
         }
         Err(refusal) => {
             taken.held = held(book, claim)?.into_iter().next();

@@ -24,7 +24,9 @@ fn a_controller_killed_in_the_middle_of_two_hundred_claims_leaves_no_duplicate_a
     let mut controller = Controller::start(&cluster, &["ipam"], &["--no-leader-election"]);
     let mut kills = 0;
     for round in 0..4 {
-        let claims = (0..50).map(|n| claim(ns, &format!("c{round}-{n}"))).collect();
+        let claims = (0..50)
+            .map(|n| claim(ns, &format!("c{round}-{n}")))
+            .collect();
         cluster.create_all(&claims_of(ns), claims);
         // In the middle: some leases are there, not all.
         let (from, to) = (round * 50, (round + 1) * 50);
@@ -43,11 +45,22 @@ fn a_controller_killed_in_the_middle_of_two_hundred_claims_leaves_no_duplicate_a
         cluster.delete(&claim_path(ns, &format!("c2-{n}")));
     }
     controller.kill();
+    // Made again while nobody looks: the same name, another object.
+    cluster.delete(&claim_path(ns, "c3-7"));
+    let again = cluster.create(&claims_of(ns), &claim(ns, "c3-7"));
     controller.restart();
     until("what was deleted goes back", || {
         let count = super::leases(&cluster, ns).len();
         (count == 150).then_some(()).ok_or(count.to_string())
     });
+    until("the lease of the claim that was made again names it", || {
+        let leases = super::leases(&cluster, ns);
+        let of = leases.iter().find(|l| l["spec"]["claimRef"]["name"] == "c3-7");
+        let named = of.is_some_and(|l| l["spec"]["claimRef"]["uid"] == again["metadata"]["uid"]);
+        named.then_some(()).ok_or(format!("{of:?}"))
+    });
+    let ready = until("all are Ready", || all_ready(&cluster, ns, 150));
+    assert_one_lease_each(&cluster, ns, &ready);
 }
 
 #[test]
@@ -62,9 +75,8 @@ fn a_leader_that_stood_still_past_its_lease_writes_nothing_when_it_goes_on() {
         Controller::start(&cluster, &["ipam"], &args),
         Controller::start(&cluster, &["ipam"], &args),
     ];
-    let leads = |replica: &Controller| {
-        replica.metric("mooring_leader", &[("role", "ipam")]) == Some(1.0)
-    };
+    let leads =
+        |replica: &Controller| replica.metric("mooring_leader", &[("role", "ipam")]) == Some(1.0);
     until("one leads", || {
         let leading = replicas.iter().filter(|r| leads(r)).count();
         (leading == 1).then_some(()).ok_or(leading.to_string())

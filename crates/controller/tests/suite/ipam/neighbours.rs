@@ -9,7 +9,9 @@ const READY: (&str, &str) = ("True", "Ready");
 
 /// A server with the published definitions of the IPAM kinds, and ours for what is ours.
 fn foreign(dir: &std::path::Path, cluster: &Cluster) {
-    let oracles = mooring_testkit::oracles("published definitions").unwrap().join("crds");
+    let oracles = mooring_testkit::oracles("published definitions")
+        .unwrap()
+        .join("crds");
     let ours = mooring_testkit::workspace_root().join("deploy/crds");
     let copy = |from: &std::path::Path, name: &str| {
         std::fs::copy(from.join(name), dir.join(name)).unwrap();
@@ -36,7 +38,8 @@ fn pool(ns: &str, name: &str, prefix: &str, annotations: Value) -> Value {
     });
     let text = object.to_string();
     object["metadata"]["annotations"] = annotations;
-    object["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = json!(text);
+    object["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] =
+        json!(text);
     object
 }
 
@@ -54,18 +57,30 @@ fn on_published_definitions_dropped_ranges_give_nothing_and_their_twin_does() {
     let prefixes = |ns: &str| format!("{GROUP}/namespaces/{ns}/ipprefixes");
     for (ns, prefix, twin) in [
         ("dropped", "10.1.0.0/24", json!({})),
-        ("twin", "10.2.0.0/24", json!({ "mooring.dev/ranges": "10.2.0.40-10.2.0.49" })),
+        (
+            "twin",
+            "10.2.0.0/24",
+            json!({ "mooring.dev/ranges": "10.2.0.40-10.2.0.49" }),
+        ),
     ] {
         site(&cluster, ns, &[]);
         let made = cluster.create(&prefixes(ns), &pool(ns, "n3", prefix, twin));
-        assert!(made["spec"].get("ranges").is_none(), "the server drops it: {made}");
+        assert!(
+            made["spec"].get("ranges").is_none(),
+            "the server drops it: {made}"
+        );
         let mut wanted = claim(ns, "upf");
         wanted["spec"]["kind"] = json!("network");
         cluster.create(&format!("{GROUP}/namespaces/{ns}/ipclaims"), &wanted);
     }
     let path = format!("{}/n3", prefixes("dropped"));
     await_condition(&cluster, &path, "Ready", ("False", "FieldDropped"));
-    await_condition(&cluster, &claim_path("dropped", "upf"), "Ready", ("False", "NoMatchingPrefix"));
+    await_condition(
+        &cluster,
+        &claim_path("dropped", "upf"),
+        "Ready",
+        ("False", "NoMatchingPrefix"),
+    );
     let ready = await_condition(&cluster, &claim_path("twin", "upf"), "Ready", READY);
     assert_eq!(ready["status"]["prefix"], "10.2.0.40/24");
     until("an Event names the twin", || {
@@ -73,17 +88,30 @@ fn on_published_definitions_dropped_ranges_give_nothing_and_their_twin_does() {
         let told = events.iter().any(|e| e.contains("mooring.dev/ranges"));
         told.then_some(()).ok_or(format!("{events:?}"))
     });
-    // What we cannot read is said on it, and stops nobody else.
+    until("an Event says which fields are missing", || {
+        let events = cluster.events("twin", "n3");
+        let told = events.iter().any(|e| e.starts_with("FieldsMissing: ") && e.contains("spec.ranges"));
+        told.then_some(()).ok_or(format!("{events:?}"))
+    });
+    // What we cannot read (their pattern has no end) is said on it, and stops nobody else.
     let mut broken = claim("twin", "broken");
     broken["spec"]["kind"] = json!("network");
-    broken["spec"]["prefix"] = json!("10.2.0.300/24");
+    broken["spec"]["prefix"] = json!("10.2.0.30/24x");
     cluster.create(&format!("{GROUP}/namespaces/twin/ipclaims"), &broken);
-    await_condition(&cluster, &claim_path("twin", "broken"), "Ready", ("False", "InvalidField"));
+    await_condition(
+        &cluster,
+        &claim_path("twin", "broken"),
+        "Ready",
+        ("False", "InvalidField"),
+    );
     let mut next = claim("twin", "next");
     next["spec"]["kind"] = json!("network");
     cluster.create(&format!("{GROUP}/namespaces/twin/ipclaims"), &next);
     await_condition(&cluster, &claim_path("twin", "next"), "Ready", READY);
-    cluster.merge(&claim_path("twin", "broken"), &json!({ "spec": { "prefix": null } }));
+    cluster.merge(
+        &claim_path("twin", "broken"),
+        &json!({ "spec": { "prefix": null } }),
+    );
     await_condition(&cluster, &claim_path("twin", "broken"), "Ready", READY);
 }
 
@@ -115,7 +143,9 @@ fn where_nephio_s_backend_runs_only_labelled_objects_are_ours() {
     await_condition(&cluster, &claim_path(ns, "ours"), "Ready", READY);
     until("an Event says that it is left alone", || {
         let events = cluster.events(ns, "theirs");
-        let told = events.iter().any(|e| e.starts_with("NotManaged: ") && e.contains("resource backend"));
+        let told = events
+            .iter()
+            .any(|e| e.starts_with("NotManaged: ") && e.contains("resource backend"));
         told.then_some(()).ok_or(format!("{events:?}"))
     });
     let theirs = cluster.get(&claim_path(ns, "theirs")).unwrap();
@@ -124,4 +154,26 @@ fn where_nephio_s_backend_runs_only_labelled_objects_are_ours() {
     cluster.merge(&claim_path(ns, "theirs"), &label);
     await_condition(&cluster, &claim_path(ns, "theirs"), "Ready", READY);
     assert!(controller.is_running());
+}
+
+#[test]
+fn the_older_group_is_served_where_it_is_installed_and_what_is_made_follows_the_claim() {
+    let Some(cluster) = Cluster::own() else {
+        return;
+    };
+    let root = mooring_testkit::workspace_root();
+    cluster.install(&root.join("deploy/chart/mooring/files/alias-crds"));
+    let ns = "older";
+    site(&cluster, ns, &[("n3", "10.9.0.0/24", json!({}))]);
+    let _controller = Controller::start(&cluster, &["ipam"], &[]);
+    let old = format!("/apis/ipam.nephio.org/v1alpha1/namespaces/{ns}");
+    let mut made = claim(ns, "upf");
+    made["apiVersion"] = json!("ipam.nephio.org/v1alpha1");
+    cluster.create(&format!("{old}/ipclaims"), &made);
+    let ready = await_condition(&cluster, &format!("{old}/ipclaims/upf"), "Ready", READY);
+    assert_eq!(ready["status"]["prefix"], "10.9.0.2/24");
+    let allocation = cluster.get(&format!("{old}/ipallocations/upf")).unwrap();
+    assert_eq!(allocation["spec"]["prefix"], "10.9.0.2/32");
+    let newer = format!("{GROUP}/namespaces/{ns}/ipallocations/upf");
+    assert_eq!(cluster.get(&newer), None);
 }

@@ -18,17 +18,31 @@ fn a_claim_becomes_ready_and_its_columns_and_those_of_its_pool_say_so() {
         return;
     };
     let ns = "columns";
-    site(cluster, ns, &[("n3", "10.1.0.0/24", json!({ "ranges": ["10.1.0.20-10.1.0.29"] }))]);
+    site(
+        cluster,
+        ns,
+        &[(
+            "n3",
+            "10.1.0.0/24",
+            json!({ "ranges": ["10.1.0.20-10.1.0.29"] }),
+        )],
+    );
     cluster.apply(&claim(ns, "upf").to_string());
     let ready = await_condition(cluster, &claim_path(ns, "upf"), "Ready", READY);
     assert_eq!(ready["status"]["prefix"], "10.1.0.20/24");
     assert_eq!(ready["status"]["conditions"][0]["observedGeneration"], 1);
     let table = cluster.kubectl(&["get", "ipclaims", "-n", ns]);
     let (head, row) = table.ok().split_once('\n').unwrap();
-    let words = |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
-    let expected = ["NAME", "ADDRESS", "GATEWAY", "INSTANCE", "READY", "REASON", "AGE"];
+    let words =
+        |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+    let expected = [
+        "NAME", "ADDRESS", "GATEWAY", "INSTANCE", "READY", "REASON", "AGE",
+    ];
     assert_eq!(words(head), expected);
-    assert_eq!(words(row)[..6], ["upf", "10.1.0.20/24", "10.1.0.1", ns, "True", "Ready"]);
+    assert_eq!(
+        words(row)[..6],
+        ["upf", "10.1.0.20/24", "10.1.0.1", ns, "True", "Ready"]
+    );
     let allocation = format!("{GROUP}/namespaces/{ns}/ipallocations/upf");
     let allocation = cluster.get(&allocation).unwrap();
     assert_eq!(allocation["spec"]["prefix"], "10.1.0.20/32");
@@ -37,8 +51,20 @@ fn a_claim_becomes_ready_and_its_columns_and_those_of_its_pool_say_so() {
     until("the pool's columns", || {
         let table = cluster.kubectl(&["get", "ipprefixes", "-n", ns]);
         let row = words(table.ok().lines().nth(1).unwrap());
-        let expected = ["n3", "10.1.0.0/24", ns, "10", "1", "0", "9", "True", "Ready"];
-        (row.get(..9).is_some_and(|row| row == expected)).then_some(()).ok_or_else(|| table.stdout.clone())
+        let expected = [
+            "n3",
+            "10.1.0.0/24",
+            ns,
+            "10",
+            "1",
+            "0",
+            "9",
+            "True",
+            "Ready",
+        ];
+        (row.get(..9).is_some_and(|row| row == expected))
+            .then_some(())
+            .ok_or_else(|| table.stdout.clone())
     });
 }
 
@@ -48,7 +74,11 @@ fn a_claim_that_finds_the_pool_full_says_so_and_is_woken_by_a_release_and_by_a_w
         return;
     };
     let ns = "woken";
-    site(cluster, ns, &[("n3", "10.2.0.0/24", json!({ "ranges": ["10.2.0.20"] }))]);
+    site(
+        cluster,
+        ns,
+        &[("n3", "10.2.0.0/24", json!({ "ranges": ["10.2.0.20"] }))],
+    );
     let claims = format!("{GROUP}/namespaces/{ns}/ipclaims");
     cluster.create(&claims, &claim(ns, "first"));
     await_condition(cluster, &claim_path(ns, "first"), "Ready", READY);
@@ -67,11 +97,17 @@ fn a_claim_that_finds_the_pool_full_says_so_and_is_woken_by_a_release_and_by_a_w
     cluster.create(&claims, &claim(ns, "third"));
     await_condition(cluster, &claim_path(ns, "third"), "Ready", exhausted);
     let pool = format!("{GROUP}/namespaces/{ns}/ipprefixes/n3");
-    cluster.merge(&pool, &json!({ "spec": { "ranges": ["10.2.0.20-10.2.0.21"] } }));
+    cluster.merge(
+        &pool,
+        &json!({ "spec": { "ranges": ["10.2.0.20-10.2.0.21"] } }),
+    );
     let ready = await_condition(cluster, &claim_path(ns, "third"), "Ready", READY);
     assert_eq!(ready["status"]["prefix"], "10.2.0.21/24");
     let still = cluster.get(&claim_path(ns, "second")).unwrap();
-    assert_eq!(still["status"]["prefix"], "10.2.0.20/24", "the change moves nobody");
+    assert_eq!(
+        still["status"]["prefix"], "10.2.0.20/24",
+        "the change moves nobody"
+    );
 }
 
 #[test]
@@ -138,7 +174,8 @@ fn both_families_a_fixed_address_a_kept_one_and_a_block_are_answered() {
         return;
     };
     let ns = "families";
-    let kept = json!({ "allocations": [{ "prefix": "10.5.0.2/24", "claimRef": { "name": "kept" } }] });
+    let kept =
+        json!({ "allocations": [{ "prefix": "10.5.0.2/24", "claimRef": { "name": "kept" } }] });
     site(
         cluster,
         ns,
@@ -173,7 +210,12 @@ fn both_families_a_fixed_address_a_kept_one_and_a_block_are_answered() {
         assert_eq!(ready["status"]["gateway"], gateway, "{name}");
     }
     with("clash", json!({ "prefix": "10.5.0.77/24" }));
-    let held = await_condition(cluster, &claim_path(ns, "clash"), "Ready", ("False", "AddressHeld"));
+    let held = await_condition(
+        cluster,
+        &claim_path(ns, "clash"),
+        "Ready",
+        ("False", "AddressHeld"),
+    );
     let message = held["status"]["conditions"][0]["message"].as_str().unwrap();
     assert!(message.contains("fixed"), "it names the holder: {message}");
     cluster.delete(&claim_path(ns, "fixed"));
@@ -232,14 +274,30 @@ fn a_pool_that_is_gone_takes_nothing_away_and_an_overlapping_one_gives_nothing()
         return;
     };
     let ns = "lasting";
-    site(cluster, ns, &[("n3", "10.6.0.0/24", json!({ "ranges": ["10.6.0.50-10.6.0.59"] }))]);
+    site(
+        cluster,
+        ns,
+        &[(
+            "n3",
+            "10.6.0.0/24",
+            json!({ "ranges": ["10.6.0.50-10.6.0.59"] }),
+        )],
+    );
     let claims = format!("{GROUP}/namespaces/{ns}/ipclaims");
     cluster.create(&claims, &claim(ns, "a"));
     await_condition(cluster, &claim_path(ns, "a"), "Ready", READY);
     let pool = format!("{GROUP}/namespaces/{ns}/ipprefixes/n3");
     cluster.delete(&pool);
-    let lost = await_condition(cluster, &claim_path(ns, "a"), "Ready", ("False", "NoMatchingPrefix"));
-    assert_eq!(lost["status"]["prefix"], "10.6.0.50/24", "its lease is still held");
+    let lost = await_condition(
+        cluster,
+        &claim_path(ns, "a"),
+        "Ready",
+        ("False", "NoMatchingPrefix"),
+    );
+    assert_eq!(
+        lost["status"]["prefix"], "10.6.0.50/24",
+        "its lease is still held"
+    );
     assert_eq!(leases(cluster, ns).len(), 1);
     // Back with other ranges: who has an address keeps it.
     let again = json!({
@@ -250,10 +308,19 @@ fn a_pool_that_is_gone_takes_nothing_away_and_an_overlapping_one_gives_nothing()
     cluster.create(&format!("{GROUP}/namespaces/{ns}/ipprefixes"), &again);
     let back = await_condition(cluster, &claim_path(ns, "a"), "Ready", READY);
     assert_eq!(back["status"]["prefix"], "10.6.0.50/24");
-    site(cluster, "lasting-too", &[("other", "10.6.0.0/25", json!({}))]);
+    site(
+        cluster,
+        "lasting-too",
+        &[("other", "10.6.0.0/25", json!({}))],
+    );
     let other = format!("{GROUP}/namespaces/lasting-too/ipprefixes/other");
     await_condition(cluster, &other, "Ready", ("False", "OverlappingPrefixes"));
     let claims = format!("{GROUP}/namespaces/lasting-too/ipclaims");
     cluster.create(&claims, &claim("lasting-too", "b"));
-    await_condition(cluster, &claim_path("lasting-too", "b"), "Ready", ("False", "NoMatchingPrefix"));
+    await_condition(
+        cluster,
+        &claim_path("lasting-too", "b"),
+        "Ready",
+        ("False", "NoMatchingPrefix"),
+    );
 }
