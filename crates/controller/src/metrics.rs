@@ -150,14 +150,20 @@ mod tests {
 
     #[test]
     fn every_metric_is_named_on_its_page() {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
+        let root = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/metrics.md"
+        );
         let page = std::fs::read_to_string(root).unwrap();
         let text = Metrics::new().text();
         let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
         let names: Vec<&str> = types.filter_map(|t| t.split(' ').next()).collect();
         assert!(names.len() > 5, "{text}");
         for name in names {
-            assert!(page.contains(&format!("`{name}")), "{name} is not on the page");
+            assert!(
+                page.contains(&format!("`{name}")),
+                "{name} is not on the page"
+            );
         }
     }
 }
