@@ -78,7 +78,11 @@ enum Judgement {
 }
 
 fn judge(view: &View, lease: &ClaimedLease) -> Judgement {
-    let Some(claim) = lease.claim.as_ref().filter(|_| lease.lease.state == State::Held) else {
+    let Some(claim) = lease
+        .claim
+        .as_ref()
+        .filter(|_| lease.lease.state == State::Held)
+    else {
         return Judgement::Fine;
     };
     // Another role's leases name other kinds.
@@ -100,7 +104,10 @@ fn judge(view: &View, lease: &ClaimedLease) -> Judgement {
     let said = status.and_then(|s| s.get("prefix")?.as_str()?.split('/').next());
     let ready = status.and_then(super::status::ready_of);
     let settled = ready.is_some_and(|c| c["status"] == "True");
-    if !settled || said == Some(lease.lease.thing.to_string().as_str()) || wants(view, &found, lease) {
+    if !settled
+        || said == Some(lease.lease.thing.to_string().as_str())
+        || wants(view, &found, lease)
+    {
         Judgement::Fine
     } else {
         Judgement::Suspect

@@ -69,7 +69,10 @@ fn all_ready(cluster: &Cluster, namespace: &str, count: usize) -> Result<Vec<Val
         return Ok(claims);
     }
     let other = claims.iter().find(|c| !is_ready(c));
-    Err(format!("{ready} of {count}; {:?}", other.map(|c| &c["status"])))
+    Err(format!(
+        "{ready} of {count}; {:?}",
+        other.map(|c| &c["status"])
+    ))
 }
 
 /// Every claim has a lease with its uid and its address, every lease a claim, no address twice.
@@ -80,7 +83,10 @@ fn assert_one_lease_each(cluster: &Cluster, namespace: &str, claims: &[Value]) {
         .iter()
         .map(|l| {
             let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
-            (text(&l["spec"]["claimRef"]["uid"]), text(&l["spec"]["address"]))
+            (
+                text(&l["spec"]["claimRef"]["uid"]),
+                text(&l["spec"]["address"]),
+            )
         })
         .collect();
     let of_claims: BTreeSet<(String, String)> = claims
@@ -88,7 +94,10 @@ fn assert_one_lease_each(cluster: &Cluster, namespace: &str, claims: &[Value]) {
         .map(|c| {
             let prefix = c["status"]["prefix"].as_str().unwrap_or_default();
             let addr = prefix.split('/').next().unwrap_or_default();
-            (c["metadata"]["uid"].as_str().unwrap().to_owned(), addr.to_owned())
+            (
+                c["metadata"]["uid"].as_str().unwrap().to_owned(),
+                addr.to_owned(),
+            )
         })
         .collect();
     assert_eq!(of_leases, of_claims);

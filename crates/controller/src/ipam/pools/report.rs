@@ -24,8 +24,11 @@ pub(super) async fn report(view: &View, rows: &Rows) -> Result<(), Error> {
             }
             if view.living.is_ours(&object.metadata) {
                 one(view, shelf, &object, rows).await?;
-                let (on, definition) = (reference(&object, &shelf.served), shelf.served.definition());
-                view.living.tell_missing(&view.world, &definition, &on).await;
+                let (on, definition) =
+                    (reference(&object, &shelf.served), shelf.served.definition());
+                view.living
+                    .tell_missing(&view.world, &definition, &on)
+                    .await;
             } else {
                 let on = reference(&object, &shelf.served);
                 view.living.tell_ignored(&view.world, &on).await;

@@ -53,12 +53,18 @@ fn a_controller_killed_in_the_middle_of_two_hundred_claims_leaves_no_duplicate_a
         let count = super::leases(&cluster, ns).len();
         (count == 150).then_some(()).ok_or(count.to_string())
     });
-    until("the lease of the claim that was made again names it", || {
-        let leases = super::leases(&cluster, ns);
-        let of = leases.iter().find(|l| l["spec"]["claimRef"]["name"] == "c3-7");
-        let named = of.is_some_and(|l| l["spec"]["claimRef"]["uid"] == again["metadata"]["uid"]);
-        named.then_some(()).ok_or(format!("{of:?}"))
-    });
+    until(
+        "the lease of the claim that was made again names it",
+        || {
+            let leases = super::leases(&cluster, ns);
+            let of = leases
+                .iter()
+                .find(|l| l["spec"]["claimRef"]["name"] == "c3-7");
+            let named =
+                of.is_some_and(|l| l["spec"]["claimRef"]["uid"] == again["metadata"]["uid"]);
+            named.then_some(()).ok_or(format!("{of:?}"))
+        },
+    );
     let ready = until("all are Ready", || all_ready(&cluster, ns, 150));
     assert_one_lease_each(&cluster, ns, &ready);
 }

@@ -90,7 +90,9 @@ fn on_published_definitions_dropped_ranges_give_nothing_and_their_twin_does() {
     });
     until("an Event says which fields are missing", || {
         let events = cluster.events("twin", "n3");
-        let told = events.iter().any(|e| e.starts_with("FieldsMissing: ") && e.contains("spec.ranges"));
+        let told = events
+            .iter()
+            .any(|e| e.starts_with("FieldsMissing: ") && e.contains("spec.ranges"));
         told.then_some(()).ok_or(format!("{events:?}"))
     });
     // What we cannot read (their pattern has no end) is said on it, and stops nobody else.
