@@ -38,6 +38,7 @@ use kube::runtime::controller::Action;
 use kube::runtime::reflector::{self, ObjectRef};
 use kube::runtime::watcher::{self, watcher};
 use kube::runtime::{Controller, WatchStreamExt as _, predicates};
+use mooring_api::Finding;
 use mooring_api::kinds::porch;
 use mooring_blueprint::Object;
 use mooring_book::{KubeStore, Writers};
@@ -47,6 +48,7 @@ use tokio::task::JoinSet;
 
 use crate::error::Error;
 use crate::living::{Living, Need};
+use crate::metrics::Pass;
 use crate::world::World;
 use book::Book;
 use cache::Cache;
@@ -243,6 +245,15 @@ impl Role {
         self.repositories().await?;
         let book = self.book.clone();
         blocking(move || Ok(book.with(KubeStore::synced)?)).await
+    }
+
+    /// Counts findings that are put on an object.
+    fn found(&self, kind: &'static str, findings: &[Finding]) {
+        for finding in findings.iter().filter(|f| f.is_error()) {
+            let outcome = finding.code.as_str();
+            let counted = Pass { kind, outcome };
+            self.world.metrics.findings.get_or_create(&counted).inc();
+        }
     }
 
     /// Every object that pools are made of.

@@ -143,6 +143,7 @@ async fn pass(object: &Object, role: &Arc<Role>) -> Result<Option<Duration>, Err
         looked.renewed = at;
     }
     role.memory.put(name, looked);
+    role.found(KIND, &findings);
     for finding in &findings {
         role.world
             .tell(

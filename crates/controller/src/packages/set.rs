@@ -209,6 +209,7 @@ async fn report(
         .apply_status(&api, set.name(), &object, "write the status of a set")
         .await?;
     role.world.metrics.wrote(KIND);
+    role.found(KIND, findings);
     if let Some(finding) = findings.iter().find(|f| f.is_error()) {
         let on = reference(set);
         role.world

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::controller::Action;
+use mooring_api::Finding;
 use mooring_api::kinds::porch::PackageVariant;
 use mooring_blueprint::Object;
 use serde_json::{Value, json};
@@ -78,7 +79,7 @@ async fn pass(object: &Object, role: &Role) -> Result<Option<Duration>, Error> {
         Ok(checked) => checked,
         Err(findings) => {
             role.report(object, &Told::Refused(&findings)).await?;
-            return Ok(None);
+            return waiting(findings);
         }
     };
     role.finalizer(object, true).await?;
@@ -96,7 +97,7 @@ async fn pass(object: &Object, role: &Role) -> Result<Option<Duration>, Error> {
             Ok(gathered) => gathered,
             Err(findings) => {
                 role.report(object, &Told::Refused(&findings)).await?;
-                return Ok(None);
+                return waiting(findings);
             }
         };
         match role.apply(gathered, remembered.clone()).await {
@@ -110,7 +111,18 @@ async fn pass(object: &Object, role: &Role) -> Result<Option<Duration>, Error> {
     let deployed = role.deployed(&applied, &place).await;
     role.report(object, &Told::Applied(&applied, deployed))
         .await?;
+    if applied.findings.iter().any(Finding::is_error) {
+        return waiting(applied.findings);
+    }
     Ok(applied.again.map(|again| again + Duration::from_secs(1)))
+}
+
+/// An edit wakes us: of the variant, a pool, or whatever else it is made from. Counted, so that an alert can see it.
+fn waiting(findings: Vec<Finding>) -> Result<Option<Duration>, Error> {
+    match findings.into_iter().find(Finding::is_error) {
+        Some(finding) => Err(Error::Waiting(Box::new(finding))),
+        None => Ok(None),
+    }
 }
 
 /// What the variant did last, by its annotation.

@@ -269,6 +269,11 @@ impl Role {
             Told::Applied(applied, _) => first(&applied.findings),
             Told::Failed(error) => Some((error.reason().to_owned(), chain(*error))),
         };
+        match told {
+            Told::Refused(findings) => self.found(KIND, findings),
+            Told::Applied(applied, _) => self.found(KIND, &applied.findings),
+            Told::Failed(_) => {}
+        }
         if let Some((reason, note)) = warning {
             self.world.tell(&on, true, &reason, &note).await;
         }
