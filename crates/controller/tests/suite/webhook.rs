@@ -70,11 +70,7 @@ fn object(part: &str) -> String {
 /// A server with the webhook beside it, and the webhook.
 fn start() -> Option<(Cluster, Controller)> {
     let cluster = Cluster::own()?;
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = free_port();
     cluster.create(
         "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
         &configuration(port),
@@ -83,6 +79,21 @@ fn start() -> Option<(Cluster, Controller)> {
     let args = ["--webhook-listen", &listen, "--webhook-names", "127.0.0.1"];
     let controller = Controller::start(&cluster, &["webhook"], &args);
     Some((cluster, controller))
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Whether what a case refuses is refused with its code; what was said where not.
+fn refused(cluster: &Cluster, case: &Case) -> Result<(), String> {
+    let args = ["apply", "--dry-run=server", "-f", "-"];
+    let said = cluster.plane().kubectl_stdin(&args, &object(case.refuses));
+    if said.code == Some(1) && said.stderr.contains(case.code) {
+        return Ok(());
+    }
+    Err(format!("{}{}", said.stdout, said.stderr))
 }
 
 fn configuration(port: u16) -> Value {
@@ -173,19 +184,7 @@ fn every_rule_of_the_webhook_admits_and_refuses_as_its_case_says() {
     for case in &CASES {
         // The webhook's own watch may be a moment behind: it then admits, which an `apply` of the same makes good.
         until(case.rule, || {
-            let said = cluster.plane().kubectl_stdin(
-                &["apply", "--dry-run=server", "-f", "-"],
-                &object(case.refuses),
-            );
-            if said.code == Some(1) && said.stderr.contains(case.code) {
-                return Ok(());
-            }
-            Err(format!(
-                "{}{}\n{}",
-                said.stdout,
-                said.stderr,
-                controller.log()
-            ))
+            refused(&cluster, case).map_err(|said| format!("{said}\n{}", controller.log()))
         });
         let said = cluster.try_apply(&object(case.admits));
         assert_eq!(said.code, Some(0), "{}: {}", case.rule, said.stderr);
@@ -250,15 +249,40 @@ fn a_certificate_that_is_due_is_replaced_and_trusted_before_it_is_served() {
     assert_eq!(part("previous.crt"), first);
     cluster.apply(&object(CASES[0].before));
     until("the new certificate is trusted and served", || {
-        let said = cluster.plane().kubectl_stdin(
-            &["apply", "--dry-run=server", "-f", "-"],
-            &object(CASES[0].refuses),
-        );
-        let refused = said.stderr.contains(CASES[0].code);
-        refused
-            .then_some(())
-            .ok_or_else(|| format!("{}{}\n{}", said.stdout, said.stderr, controller.log()))
+        refused(&cluster, &CASES[0]).map_err(|said| format!("{said}\n{}", controller.log()))
     });
     let secrets = controller.log();
     assert!(!secrets.contains("PRIVATE KEY"), "the key is in the log");
+}
+
+#[test]
+fn a_certificate_from_files_is_served_and_who_filled_the_bundle_is_left_alone() {
+    let Some(cluster) = Cluster::own() else {
+        return;
+    };
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| std::fs::write(dir.path().join(name), text).unwrap();
+    write("tls.crt", made.cert.pem());
+    write("tls.key", made.signing_key.serialize_pem());
+    let port = free_port();
+    let mut wanted = configuration(port);
+    let bundle = k8s_openapi::ByteString(made.cert.pem().into_bytes());
+    wanted["webhooks"][0]["clientConfig"]["caBundle"] = json!(bundle);
+    let list = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let before = cluster.create(list, &wanted);
+    let listen = format!("127.0.0.1:{port}");
+    let files = dir.path().to_str().unwrap();
+    let args = ["--webhook-listen", &listen, "--webhook-certificate", files];
+    let controller = Controller::start(&cluster, &["webhook"], &args);
+    cluster.apply(&object(CASES[0].before));
+    until("the certificate of the files is served", || {
+        refused(&cluster, &CASES[0]).map_err(|said| format!("{said}\n{}", controller.log()))
+    });
+    assert!(cluster.get(SECRET).is_none(), "no certificate is made");
+    let after = cluster.get(&format!("{list}/mooring-webhook")).unwrap();
+    assert_eq!(
+        after["metadata"]["resourceVersion"],
+        before["metadata"]["resourceVersion"]
+    );
 }
