@@ -168,7 +168,7 @@ where
             }
             Ok(Event::Init | Event::InitApply(_)) => {}
             Err(error) => {
-                tracing::debug!(kind = %K::kind(&()), error = chain(&error), "the watch is interrupted")
+                tracing::debug!(kind = %K::kind(&()), error = chain(&error), "the watch is interrupted");
             }
         }
     }
