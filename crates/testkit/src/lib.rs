@@ -26,6 +26,8 @@ mod said;
 mod skip;
 mod tool;
 mod tree;
+#[cfg(feature = "control-plane")]
+mod whereabouts;
 
 use std::path::{Path, PathBuf};
 
@@ -42,6 +44,8 @@ pub use said::Said;
 pub use skip::{oracles, skip};
 pub use tool::component;
 pub use tree::{assert_same_tree, copy_tree, hash_tree};
+#[cfg(feature = "control-plane")]
+pub use whereabouts::Whereabouts;
 
 /// The root of the workspace, above the crate whose tests run.
 pub fn workspace_root() -> PathBuf {

@@ -13,6 +13,7 @@ mod deploy;
 mod harness;
 mod ipam;
 mod packages;
+mod soak;
 mod starting;
 mod story;
 mod sync;

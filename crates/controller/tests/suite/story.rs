@@ -7,7 +7,7 @@
 
 mod edge;
 mod moor;
-mod pusher;
+pub(crate) mod pusher;
 
 use std::fs;
 use std::path::Path;

@@ -39,7 +39,12 @@ impl Stage {
 
     /// One on this cluster.
     pub(crate) fn over(cluster: Cluster) -> Self {
-        let controller = Controller::start(&cluster, &["packages"], &["--git-poll=1s"]);
+        Self::with(cluster, &["packages"], &["--git-poll=1s"])
+    }
+
+    /// The same with other roles and arguments.
+    pub(crate) fn with(cluster: Cluster, roles: &[&str], args: &[&str]) -> Self {
+        let controller = Controller::start(&cluster, roles, args);
         Self {
             cluster,
             git: GitServer::start(),

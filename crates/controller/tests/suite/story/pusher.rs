@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mooring_testkit::GitServer;
 
-pub(super) struct Pusher {
+pub(crate) struct Pusher {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<String>>,
     bare: PathBuf,
@@ -17,7 +17,7 @@ pub(super) struct Pusher {
 
 impl Pusher {
     /// Pushes a note now and then, on top of whatever is there.
-    pub(super) fn start(git: &GitServer, repository: &str) -> Self {
+    pub(crate) fn start(git: &GitServer, repository: &str) -> Self {
         let bare = git.path(repository);
         let stop = Arc::new(AtomicBool::new(false));
         let thread = std::thread::spawn({
@@ -28,7 +28,7 @@ impl Pusher {
     }
 
     /// Ends it; every commit that it pushed must still be there. Gives how many.
-    pub(super) fn finish(self) -> usize {
+    pub(crate) fn finish(self) -> usize {
         self.stop.store(true, Ordering::Relaxed);
         let commits = self.thread.join().unwrap();
         for commit in &commits {
