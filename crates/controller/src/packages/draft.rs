@@ -9,7 +9,9 @@ use mooring_api::{Code, Condition, Finding, Span, Status, annotation};
 use mooring_blueprint::Object;
 use mooring_package::revision::addressed::Addressed;
 use mooring_package::revision::{Base, Draft, Lifecycle, Open, PackageName, Standing};
-use mooring_package::{Files, Kpt, Site, with_condition, without_condition};
+use mooring_package::{
+    Files, Kpt, Site, Specialise, specialise, with_condition, without_condition,
+};
 
 use super::book::Book;
 use super::conditions::sentence;
@@ -109,12 +111,40 @@ struct Hands {
 }
 
 impl Hands {
+    /// What is proposed stays as it is, and keeps its addresses.
+    fn renew(
+        &self,
+        package: &PackageName,
+        open: &Open,
+        kpt: &Kpt,
+        site: &Site,
+    ) -> Result<Vec<Finding>, Error> {
+        self.world.fence()?;
+        let hold = Span(self.world.args.packages.draft_reservation.as_secs());
+        let place = self.remote.packages.repository.place(package.as_str());
+        let how = Specialise {
+            cluster: cluster(kpt, self.fallback.as_ref()),
+            draft: Some(hold),
+            deploy_records: self.world.args.packages.deploy_records,
+            carries: Some(&|_, _| false),
+            ..Specialise::new(
+                site,
+                place,
+                self.world.now(),
+                entropy(&self.remote, package),
+            )
+        };
+        self.book
+            .with(|store| specialise(store, &open.files, &how))?;
+        Ok(Vec::new())
+    }
+
     fn one(&self, package: &PackageName, open: &Open, site: &Site) -> Result<Vec<Finding>, Error> {
         let Some(kpt) = Kpt::read(&open.files) else {
             return Ok(Vec::new());
         };
         if open.lifecycle == Lifecycle::Proposed {
-            return Ok(Vec::new());
+            return self.renew(package, open, &kpt, site);
         }
         self.world.fence()?;
         let addressed = Addressed {
@@ -125,6 +155,7 @@ impl Hands {
             dialect: None,
             hold: Span(self.world.args.packages.draft_reservation.as_secs()),
             deploy_records: self.world.args.packages.deploy_records,
+            neighbours: None,
             now: self.world.now(),
             entropy: entropy(&self.remote, package),
         };

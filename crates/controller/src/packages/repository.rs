@@ -122,7 +122,7 @@ async fn pass(object: &Object, role: &Arc<Role>) -> Result<Option<Duration>, Err
     };
     let name = key(object);
     let before = role.memory.get(&name);
-    let all = digest(&standing, &site);
+    let all = digest(&standing, object, &site);
     let pushed = before.as_ref().is_none_or(|b| b.refs != standing.digest);
     let changed = before
         .as_ref()
@@ -173,11 +173,11 @@ pub(super) fn ids(standing: &Standing) -> BTreeSet<String> {
     open.map(|kpt| kpt.id).filter(|id| !id.is_empty()).collect()
 }
 
-/// Differs when anybody pushed, or a pool or cluster changed.
-fn digest(standing: &Standing, site: &[Object]) -> String {
+/// Differs when anybody pushed, or a pool, a cluster or what the repository says of itself changed.
+fn digest(standing: &Standing, repository: &Object, site: &[Object]) -> String {
     let mut all = Sha256::new();
     all.update(&standing.digest);
-    for object in site {
+    for object in site.iter().chain([repository]) {
         all.update(object.value["metadata"]["labels"].to_string());
         all.update(object.value["metadata"]["annotations"].to_string());
         all.update(object.value["spec"].to_string());

@@ -133,20 +133,13 @@ fn a_draft_whose_cluster_nobody_knows_says_so_in_its_kptfile_and_on_the_reposito
             .ok_or(format!("{events:?}"))
     });
     assert_eq!(scene.leases(), []);
+    let commit = scene.look("upf").open[0].commit.clone();
     // The person says it.
     let repository = "/apis/config.porch.kpt.dev/v1alpha1/namespaces/unknown/repositories/edge";
     stage.cluster.merge(
         repository,
         &json!({ "metadata": { "labels": { "mooring.dev/cluster": "edge02" } } }),
     );
-    let commit = scene.look("upf").open[0].commit.clone();
-    let kptfile = String::from_utf8(scene.look("upf").open[0].files["Kptfile"].clone()).unwrap();
-    let mut again = scene.look("upf").open[0].files.clone();
-    again.insert(
-        "Kptfile".into(),
-        format!("{kptfile}# looked at\n").into_bytes(),
-    );
-    scene.draft("edge", "upf", "edit", &again);
     let done = until("the draft is specialised", || {
         let seen = scene.look("upf");
         let open = seen.open.first().cloned().ok_or("gone")?;
