@@ -610,3 +610,56 @@ fn a_package_that_is_there_is_not_begun_again() {
         .unwrap_err();
     assert!(matches!(error, Error::Exists { .. }), "{error:?}");
 }
+
+#[test]
+fn a_draft_that_somebody_removed_is_not_made_again_by_who_was_changing_it() {
+    let forge = Forge::new();
+    let packages = forge.packages();
+    let tip = push(&packages, "p", "w", &files("p", &[]), Base::New).commit;
+    let changed = files("p", &[("more.yaml", "kind: ConfigMap\n")]);
+    let change = draft("p", "w", &changed, Base::Tip(tip.clone()));
+    packages
+        .reject(&name("p"), &workspace("w"), true)
+        .expect("it is removed");
+    let refused = packages.write(&change).expect_err("it is gone");
+    assert!(matches!(refused, Error::Absent { .. }), "{refused}");
+    assert!(
+        packages
+            .look(&name("p"))
+            .expect("it is read")
+            .open
+            .is_empty()
+    );
+    // Where it is still there and still the same, it is changed; where it moved, it is not.
+    let tip = push(&packages, "p", "w", &files("p", &[]), Base::New).commit;
+    let change = draft("p", "w", &changed, Base::Tip(tip));
+    packages.write(&change).expect("it is as it was seen");
+    let other = draft("p", "w", &files("p", &[]), change.base);
+    let refused = packages.write(&other).expect_err("it has moved");
+    assert!(matches!(refused, Error::DraftMoved { .. }), "{refused}");
+}
+
+#[test]
+fn what_is_open_and_what_is_published_is_seen_at_once() {
+    let forge = Forge::new();
+    let packages = forge.packages();
+    forge.publish("a", "w", &files("a", &[]));
+    push(&packages, "b", "x", &files("b", &[]), Base::New);
+    let before = packages.standing().expect("it is read");
+    let open: Vec<String> = before
+        .open
+        .iter()
+        .map(|(package, open)| format!("{package} {}", open.workspace))
+        .collect();
+    assert_eq!(open, ["b x"]);
+    assert_eq!(packages.standing().expect("again").digest, before.digest);
+    let published = packages.published().expect("it is read");
+    let there = |wanted: &str| {
+        published
+            .iter()
+            .any(|(package, _)| package.as_str() == wanted)
+    };
+    assert!(there("a") && !there("b"));
+    push(&packages, "b", "y", &files("b", &[]), Base::New);
+    assert_ne!(packages.standing().expect("pushed").digest, before.digest);
+}
