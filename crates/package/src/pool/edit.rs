@@ -145,31 +145,23 @@ fn redrawn(object: &Value, before: &Prefix, after: &Prefix) -> Value {
     if after.cidr != before.cidr || after.gateway != before.gateway {
         write_prefix(&mut object, after);
     }
-    let mut annotate = |key: &str, was: String, is: String| {
-        if was != is && is.is_empty() {
-            object.remove_annotation(key);
-        } else if was != is {
-            object.set_annotation(key, &is);
-        }
-    };
-    annotate(
-        annotation::RANGES,
-        list(&before.ranges),
-        list(&after.ranges),
+    rewrite(
+        &mut object,
+        ("ranges", annotation::RANGES),
+        &before.ranges,
+        &after.ranges,
     );
-    annotate(
-        annotation::EXCLUDE,
-        list(&before.exclude),
-        list(&after.exclude),
+    rewrite(
+        &mut object,
+        ("exclude", annotation::EXCLUDE),
+        &before.exclude,
+        &after.exclude,
     );
-    let drain = |p: &Prefix| {
-        if p.drain {
-            "true".to_owned()
-        } else {
-            String::new()
-        }
-    };
-    annotate(annotation::DRAIN, drain(before), drain(after));
+    match (before.drain, after.drain) {
+        (false, true) => object.set_annotation(annotation::DRAIN, "true"),
+        (true, false) => object.remove_annotation(annotation::DRAIN),
+        _ => {}
+    }
     if after.kept != before.kept {
         let all = object
             .value
@@ -218,7 +210,70 @@ fn write_prefix(object: &mut Object, after: &Prefix) {
     }
 }
 
-fn list(ranges: &[AddrRange]) -> String {
-    let ranges: Vec<String> = ranges.iter().map(ToString::to_string).collect();
-    ranges.join(",")
+/// A list of ranges where it stands: in the field of the spec, in its annotation twin, or in both. A new one becomes the
+/// annotation, which every installed definition lets through.
+fn rewrite(object: &mut Object, (field, twin): (&str, &str), was: &[AddrRange], is: &[AddrRange]) {
+    if was == is {
+        return;
+    }
+    let texts: Vec<String> = is.iter().map(ToString::to_string).collect();
+    let spec = object.value.get_mut("spec").and_then(Value::as_object_mut);
+    let written = spec.filter(|spec| spec.contains_key(field));
+    let in_spec = written.is_some();
+    match written {
+        Some(spec) if is.is_empty() => drop(spec.shift_remove(field)),
+        Some(spec) => drop(spec.insert(field.to_owned(), json!(texts))),
+        None => {}
+    }
+    if is.is_empty() {
+        object.remove_annotation(twin);
+    } else if !in_spec || object.annotation(twin).is_some() {
+        object.set_annotation(twin, &texts.join(","));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(value: Value, is: &[&str]) -> Value {
+        let mut object = Object {
+            value,
+            source: None,
+        };
+        let ranges: Vec<AddrRange> = is.iter().map(|r| r.parse().unwrap()).collect();
+        let was = ["10.1.2.20-10.1.2.29".parse().unwrap()];
+        rewrite(&mut object, ("ranges", annotation::RANGES), &was, &ranges);
+        object.value
+    }
+
+    #[test]
+    fn ranges_are_written_where_they_stand_and_both_places_agree() {
+        let field = json!({ "spec": { "ranges": ["10.1.2.20-10.1.2.29"] } });
+        let twin = json!({ "metadata": { "annotations": { "mooring.dev/ranges": "10.1.2.20-10.1.2.29" } } });
+        let new = ["10.1.2.20-10.1.2.39"];
+        assert_eq!(
+            rewritten(field.clone(), &new),
+            json!({ "spec": { "ranges": new } })
+        );
+        let said = rewritten(twin.clone(), &new);
+        assert_eq!(
+            said["metadata"]["annotations"]["mooring.dev/ranges"],
+            new[0]
+        );
+        let mut both = field;
+        both["metadata"] = twin["metadata"].clone();
+        let both = rewritten(both, &new);
+        assert_eq!(both["spec"]["ranges"], json!(new));
+        assert_eq!(
+            both["metadata"]["annotations"]["mooring.dev/ranges"],
+            new[0]
+        );
+    }
+
+    #[test]
+    fn ranges_that_go_leave_nothing_behind() {
+        let field = json!({ "spec": { "ranges": ["10.1.2.20-10.1.2.29"] } });
+        assert_eq!(rewritten(field, &[]), json!({ "spec": {} }));
+    }
 }
