@@ -29,7 +29,7 @@ use crate::bundle::{Bundle, Object};
 
 pub(crate) use claims::family;
 pub use claims::{Lookup, answer, forget, found, leaving, lookups, refuse, wants};
-pub use dependency::{Provider, depends, link};
+pub use dependency::{Provider, depends, link, needed};
 pub use pools::pools;
 
 /// What all annotations of the functions begin with.

@@ -18,6 +18,7 @@ use crate::disk::{Disk, MAX_FILE, RealDisk};
 use crate::flavour;
 use crate::hold;
 use crate::import::Named;
+use crate::neighbour::Neighbour;
 use crate::nephio;
 use crate::pool::left_outside;
 use crate::report::{Dialect, Request};
@@ -38,6 +39,8 @@ pub(crate) struct Run<'a, 't> {
     pub(crate) txn: &'a mut (dyn Txn + 't),
     /// Tells a package that is still where the book knows it.
     pub(crate) carries: Carries<'a>,
+    /// Packages that are published already, beside those in directories.
+    pub(crate) neighbours: &'a [Neighbour],
 }
 
 /// Whether the package at a place has this id.

@@ -185,6 +185,7 @@ pub fn fleet(
             site: &site,
             trees: &trees,
             carries: &crate::decide::carries,
+            neighbours: &[],
             in_memory: false,
             renew: false,
         };

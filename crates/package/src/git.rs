@@ -108,6 +108,11 @@ impl Git {
     pub fn open(&self, repository: &Repository) -> Result<Mirror, Error> {
         Mirror::open(self, repository)
     }
+
+    /// The repository's mirror as of its last fetch, whoever made it. It is fetched only where nothing is known.
+    pub fn known(&self, repository: &Repository) -> Result<Mirror, Error> {
+        Mirror::known(self, repository)
+    }
 }
 
 impl fmt::Debug for Git {

@@ -11,6 +11,7 @@ use crate::decide::{Carries, Decided, Run, id};
 use crate::disk::{Disk, LOCK_WAIT, RealDisk, TreeLock};
 use crate::import::Named;
 use crate::journal::{self, Change, CommitError};
+use crate::neighbour::Neighbour;
 use crate::report::{PackageReport, Report, Request};
 use crate::site::Site;
 use crate::trees::{Trees, place};
@@ -70,6 +71,7 @@ pub fn render(
         site: &site,
         trees: &trees,
         carries: &crate::decide::carries,
+        neighbours: &[],
         in_memory: false,
         renew: false,
     };
@@ -95,6 +97,8 @@ pub(crate) struct Act<'a> {
     pub(crate) trees: &'a Trees,
     /// Tells a package that is still where the book knows it.
     pub(crate) carries: Carries<'a>,
+    /// Packages that are published already, beside those in directories.
+    pub(crate) neighbours: &'a [Neighbour],
     /// The files are handed back and written by somebody else.
     pub(crate) in_memory: bool,
     /// A draft reserves what it has not for good, even where that is reserved already.
@@ -117,6 +121,7 @@ impl Act<'_> {
             site,
             trees,
             carries,
+            neighbours,
             in_memory,
             renew,
         } = *self;
@@ -142,6 +147,7 @@ impl Act<'_> {
             target,
             txn: &mut *txn,
             carries,
+            neighbours,
         };
         for (nth, ((unit, id), ran)) in units.iter_mut().zip(ids).zip(ran).enumerate() {
             progress(nth, total);

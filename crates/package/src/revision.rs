@@ -23,6 +23,7 @@ mod error;
 mod list;
 mod look;
 mod name;
+mod neighbours;
 mod publish;
 mod skeleton;
 mod working;

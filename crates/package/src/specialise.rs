@@ -29,6 +29,7 @@ use crate::documents::Documents;
 use crate::git::Files;
 use crate::journal::Change;
 use crate::moved;
+use crate::neighbour::Neighbour;
 use crate::read;
 use crate::render::{Act, Beside, RESERVATION, refused, sorted};
 use crate::report::{Dialect, Report, Request};
@@ -62,6 +63,9 @@ pub struct Specialise<'a> {
     pub check: bool,
     /// Ship IPClaim and IPAllocation to the cluster as inert records.
     pub deploy_records: bool,
+    /// Packages that are published already, for its Dependencies: all that go by a name of
+    /// [`needed_packages`](crate::needed_packages). Its own older self among them is not meant.
+    pub neighbours: &'a [Neighbour],
     /// Whether another place that the book knows still has a package of this id, which makes this one a copy.
     pub carries: Option<Carries<'a>>,
     /// Now.
@@ -85,6 +89,7 @@ impl<'a> Specialise<'a> {
             pinned: false,
             check: false,
             deploy_records: false,
+            neighbours: &[],
             carries: None,
             now,
             entropy,
@@ -162,6 +167,7 @@ pub fn specialise(
         site: how.site,
         trees: &trees,
         carries: how.carries.unwrap_or(on_disk),
+        neighbours: how.neighbours,
         in_memory: true,
         renew: how.renew,
     };

@@ -44,6 +44,13 @@ pub fn depends(bundle: &Bundle) -> bool {
     bundle.objects.iter().any(|o| DEPENDENCY.has(o))
 }
 
+/// The name of the package that an object needs, where it is a Dependency.
+pub fn needed(object: &Object) -> Option<&str> {
+    let name = object.value.pointer("/spec/packageName");
+    name.and_then(Value::as_str)
+        .filter(|name| !name.is_empty() && DEPENDENCY.has(object))
+}
+
 /// Injects what the Dependencies ask for. The findings say what is waited for; the conditions say it too.
 pub fn link(bundle: &mut Bundle, providers: &[Provider<'_>]) -> Vec<Finding> {
     let dependencies = bundle.objects.iter().filter(|o| DEPENDENCY.has(o));

@@ -49,18 +49,37 @@ pub struct Mirror {
 
 impl Mirror {
     pub(super) fn open(git: &Git, repository: &Repository) -> Result<Self, Error> {
+        let mut mirror = Self::at(git, repository)?;
+        mirror.fetch()?;
+        Ok(mirror)
+    }
+
+    fn at(git: &Git, repository: &Repository) -> Result<Self, Error> {
         repository.check()?;
         let mut name = String::with_capacity(16);
         for byte in &Sha256::digest(repository.url.as_bytes())[..8] {
             let _ = write!(name, "{byte:02x}");
         }
-        let mut mirror = Self {
+        Ok(Self {
             git: git.clone(),
             repository: repository.clone(),
             dir: git.cache.join(format!("{name}.git")),
             refs: BTreeMap::new(),
-        };
-        mirror.fetch()?;
+        })
+    }
+
+    /// As of the last fetch, whoever made it; fetched where nothing is known.
+    pub(super) fn known(git: &Git, repository: &Repository) -> Result<Self, Error> {
+        let mut mirror = Self::at(git, repository)?;
+        if mirror.dir.join("HEAD").exists() {
+            let lock = mirror.lock()?;
+            mirror.refs = mirror.list()?;
+            drop(lock);
+        }
+        // A repository without anything is asked again: perhaps it was made and never fetched.
+        if mirror.refs.is_empty() {
+            mirror.fetch()?;
+        }
         Ok(mirror)
     }
 

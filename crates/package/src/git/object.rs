@@ -178,6 +178,23 @@ impl Mirror {
         Ok(names.into_keys().filter_map(dir).collect())
     }
 
+    /// The same with the Kptfiles' texts.
+    pub fn kptfile_texts(&self, commit: &Oid, path: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let entries = self.entries(commit, path)?.unwrap_or_default();
+        let is_one = |name: &str| name == "Kptfile" || name.ends_with("/Kptfile");
+        let kptfiles: Vec<(&String, &Entry)> = entries
+            .iter()
+            .filter(|(name, e)| is_one(name) && e.mode.starts_with("100") && e.size <= MAX_FILE)
+            .collect();
+        let ids: BTreeSet<&str> = kptfiles.iter().map(|(_, e)| e.id.as_str()).collect();
+        let texts = self.blobs(&ids, kptfiles.iter().map(|(_, e)| e.size).sum())?;
+        let text = |(name, entry): (&String, &Entry)| {
+            let dir = name.trim_end_matches("Kptfile").trim_end_matches('/');
+            Some((dir.to_owned(), texts.get(&entry.id)?.clone()))
+        };
+        Ok(kptfiles.into_iter().filter_map(text).collect())
+    }
+
     /// Makes a commit. Nothing points at it until it is pushed.
     pub fn commit(&self, commit: &Commit) -> Result<Oid, Error> {
         // fast-import wants a name; it is gone again before the stream ends, so no ref is ever written.

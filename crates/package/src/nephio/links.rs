@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!  every package is run ─► link those that need others ─► run them again ─► … until nothing new is linked
-//!                            └ in sight: this run, --published, what an earlier run left in OUT
+//!                            └ in sight: this run, --published, what an earlier run left in OUT, neighbours in Git
 //! ```
 //!
 //! `render` calls this after all packages have been run and before anything is settled with the book. Easy to get wrong: a chain
 //! (AMF → CUCP → DU) takes a turn per link, and a circle ends because a turn that links nothing new is the last.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use mooring_api::{Code, Finding};
@@ -19,10 +20,11 @@ use mooring_krm::layout;
 
 use crate::Error;
 use crate::decide::{Decided, Run, dialect};
-use crate::disk::{RealDisk, read_tree};
+use crate::disk::{RealDisk, is_document, read_tree};
 use crate::documents::Documents;
+use crate::neighbour::Neighbour;
 use crate::report::{Dialect, Request};
-use crate::trees::place;
+use crate::trees::{is_in_git, place};
 use crate::unit::Unit;
 
 /// A package that is rendered already.
@@ -37,9 +39,14 @@ struct Published {
 struct InSight(Vec<Published>);
 
 impl InSight {
-    /// Reads the directories that were named, and OUT. What cannot be read is told.
-    fn read(request: &Request, target: &Path, findings: &mut Vec<Finding>) -> Self {
-        let mut all: Vec<Published> = Vec::new();
+    /// Reads the directories that were named, OUT, and the neighbours. What cannot be read is told.
+    fn read(
+        request: &Request,
+        target: &Path,
+        neighbours: &[Neighbour],
+        findings: &mut Vec<Finding>,
+    ) -> Self {
+        let mut all = Self::default();
         let out = request.out.is_some().then_some(target);
         for dir in request.published.iter().map(AsRef::as_ref).chain(out) {
             let named = out != Some(dir);
@@ -52,31 +59,49 @@ impl InSight {
                 // It is made by this run.
                 Err(_) => continue,
             };
-            for package in layout(&tree.files).packages {
-                let paths = package.files;
-                let files = paths
-                    .iter()
-                    .filter_map(|p| Some((p.as_str(), tree.files.get(p)?.as_slice())));
-                let shown = |path: &str| dir.join(path).display().to_string();
-                let mut said = Vec::new();
-                let documents = Documents::parse(files, shown, &mut said);
-                findings.extend(said.into_iter().filter(|_| named));
-                let Some(unit) = Unit::new(package.directory, paths, documents) else {
-                    continue;
-                };
-                let path = place(dir, &unit.dir);
-                if all.iter().all(|p| p.path != path) {
-                    let place = dir.join(&unit.dir).display().to_string();
-                    let bundle = unit.bundle;
-                    all.push(Published {
-                        place: place.trim_end_matches('/').to_owned(),
-                        path,
-                        bundle,
-                    });
-                }
+            let said = all.add(dir, dir, &tree.files);
+            findings.extend(said.into_iter().filter(|_| named));
+        }
+        for neighbour in neighbours {
+            let documents = neighbour.files.iter().filter(|(path, _)| {
+                let name = path.rsplit('/').next().unwrap_or(path);
+                is_document(name)
+            });
+            let files = documents.map(|(p, bytes)| (p.clone(), bytes.clone()));
+            // What is wrong with it is its own matter; what can be read of it counts.
+            drop(all.add(
+                &neighbour.place,
+                Path::new(&neighbour.shown),
+                &files.collect(),
+            ));
+        }
+        all
+    }
+
+    /// Adds the packages of a tree that stands at a place. Says what could not be parsed.
+    fn add(&mut self, at: &Path, shown: &Path, files: &BTreeMap<String, Vec<u8>>) -> Vec<Finding> {
+        let mut said = Vec::new();
+        for package in layout(files).packages {
+            let paths = package.files;
+            let own = paths
+                .iter()
+                .filter_map(|p| Some((p.as_str(), files.get(p)?.as_slice())));
+            let name = |path: &str| shown.join(path).display().to_string();
+            let documents = Documents::parse(own, name, &mut said);
+            let Some(unit) = Unit::new(package.directory, paths, documents) else {
+                continue;
+            };
+            let path = place(at, &unit.dir);
+            if self.0.iter().all(|p| p.path != path) {
+                let place = shown.join(&unit.dir).display().to_string();
+                self.0.push(Published {
+                    place: place.trim_end_matches('/').to_owned(),
+                    path,
+                    bundle: unit.bundle,
+                });
             }
         }
-        Self(all)
+        said
     }
 }
 
@@ -96,7 +121,7 @@ impl Run<'_, '_> {
         if open.is_empty() {
             return Ok(());
         }
-        let in_sight = InSight::read(self.request, self.target, findings);
+        let in_sight = InSight::read(self.request, self.target, self.neighbours, findings);
         let paths: Vec<PathBuf> = units.iter().map(|u| place(self.target, &u.dir)).collect();
         // A package that another one waits for is at most this many links away.
         for _ in 0..=open.len() {
@@ -160,7 +185,12 @@ struct Member<'a> {
     bundle: &'a Bundle,
 }
 
+/// The name of a package's directory. The place of one in Git is an address, a `#` and its path.
 fn directory(path: &Path) -> &str {
+    let inside = path.to_str().filter(|_| is_in_git(path));
+    if let Some((_, inside)) = inside.and_then(|text| text.split_once('#')) {
+        return inside.rsplit('/').next().unwrap_or(inside);
+    }
     let name = path.file_name();
     name.and_then(|name| name.to_str()).unwrap_or_default()
 }

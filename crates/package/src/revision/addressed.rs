@@ -21,6 +21,9 @@
 //!
 //! Without a book none of this happens and only Git moves; a controller then does the same with its own.
 //!
+//! **Dependencies** of a package are looked for among what the repository's deployment branch has, or among what the caller names. Who
+//! pushes, proposes or approves gets what is published then; a rollback keeps what the old version had.
+//!
 //! Easy to get wrong: two drafts of one package share its identity, so they share its addresses. Giving back those of one must not take
 //! them from the other: it reserves anew first.
 
@@ -37,6 +40,7 @@ use super::{
     Workspace,
 };
 use crate::git::{Files, Oid};
+use crate::neighbour::{Neighbour, needed_packages};
 use crate::report::{Dialect, Report};
 use crate::site::Site;
 use crate::specialise::{
@@ -46,6 +50,8 @@ use crate::trees::is_in_git;
 
 /// How many packages may have had the same place before this one.
 const MINTED: u8 = 16;
+/// What to do about a package that waits for another one.
+const HELP: &str = "Publish that package in this repository, then propose this one.";
 
 /// A book that is opened for each use, so that nobody waits for it while we push. Any [`Store`] is one that stays open.
 pub trait Desk {
@@ -81,6 +87,8 @@ pub struct Addressed<'a, D> {
     pub hold: Span,
     /// Ship IPClaim and IPAllocation to the cluster as inert records.
     pub deploy_records: bool,
+    /// Packages that Dependencies may mean; those that this repository's deployment branch has where None.
+    pub neighbours: Option<&'a [Neighbour]>,
     /// Now.
     pub now: Time,
     /// Ids are minted from the package's place and these bytes. They must be the same in every run: one that was cut off before its push
@@ -102,10 +110,21 @@ pub struct Outcome<T> {
 struct Way<'f> {
     previous: Option<&'f Files>,
     source: Option<PathBuf>,
+    /// Looks for what its Dependencies need. What is only reserved anew, or made final, or was published before, stays as it is.
+    links: bool,
     /// Commit, and do not only reserve.
     commit: bool,
     renew: bool,
     pinned: bool,
+}
+
+impl Way<'_> {
+    fn linked() -> Self {
+        Self {
+            links: true,
+            ..Self::default()
+        }
+    }
 }
 
 impl<D: Desk> Addressed<'_, D> {
@@ -116,6 +135,7 @@ impl<D: Desk> Addressed<'_, D> {
         let way = Way {
             previous: before.as_ref(),
             source: source.map(Path::to_owned),
+            links: true,
             ..Way::default()
         };
         let made = self.specialise(package, &draft.files, way)?;
@@ -140,7 +160,7 @@ impl<D: Desk> Addressed<'_, D> {
     ) -> Result<Outcome<Pushed>, Error> {
         let which = Which::Workspace(workspace.clone());
         let content = self.packages.need(package, &which)?;
-        let made = self.specialise(package, &content.files, Way::default())?;
+        let made = self.specialise(package, &content.files, Way::linked())?;
         if made.report.has_errors() {
             return Ok(refused(made.report));
         }
@@ -164,7 +184,7 @@ impl<D: Desk> Addressed<'_, D> {
             let published = self.packages.approve(package, workspace, None, None)?;
             return self.finish(package, Some(workspace), published, false);
         };
-        let made = self.specialise(package, &content.files, Way::default())?;
+        let made = self.specialise(package, &content.files, Way::linked())?;
         if made.report.has_errors() {
             return Ok(refused(made.report));
         }
@@ -263,8 +283,14 @@ impl<D: Desk> Addressed<'_, D> {
     ) -> Result<Specialised, Error> {
         let carries = |known: &Path, id: &str| self.carries(package, known, id);
         let place = self.packages.repository.place(package.as_str());
+        let own = match self.neighbours {
+            None if way.links => self.packages.neighbours(&needed_packages(files))?,
+            _ => Vec::new(),
+        };
+        let neighbours = self.neighbours.filter(|_| way.links).unwrap_or(&own);
         let how = Specialise {
             source: way.source,
+            neighbours,
             previous: way.previous,
             cluster: self.cluster.clone(),
             dialect: self.dialect,
@@ -293,6 +319,11 @@ impl<D: Desk> Addressed<'_, D> {
             made = self
                 .desk
                 .with(&mut |store| specialise(store, files, &how))?;
+        }
+        for finding in &mut made.report.findings {
+            if finding.code == Code::WaitingForPackage {
+                HELP.clone_into(&mut finding.help);
+            }
         }
         Ok(made)
     }

@@ -12,6 +12,7 @@ mod forge;
 mod git;
 mod http;
 mod interrupted;
+mod links;
 mod reserved;
 mod revision;
 mod seed;

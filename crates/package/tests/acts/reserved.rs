@@ -47,6 +47,7 @@ impl Hub {
             dialect: None,
             hold: Span(86_400),
             deploy_records: false,
+            neighbours: None,
             now,
             entropy: [9; 16],
         }

@@ -169,6 +169,7 @@ impl<'a> Management<'a> {
             dialect: self.arg.dialect.map(Into::into),
             hold: self.hold,
             deploy_records: self.arg.deploy_records,
+            neighbours: None,
             now: world.now,
             // Nothing random: the same command mints the same identity again.
             entropy: [0; 16],
