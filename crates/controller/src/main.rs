@@ -12,6 +12,7 @@
 
 mod args;
 mod backoff;
+mod credentials;
 mod error;
 mod ipam;
 mod leader;

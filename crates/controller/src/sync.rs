@@ -13,7 +13,6 @@
 
 mod apply;
 mod commit;
-mod credentials;
 mod decide;
 mod gather;
 mod inventory;

@@ -1,11 +1,8 @@
 //! A Repository object as a repository that can be opened: its address, and what opens it, from a Secret.
 //!
-//! Easy to get wrong: a Secret is read for one pass and dropped with it. It is in no cache, no status and no log; an ssh
-//! key is a file that only we can read, in a directory that goes when the pass ends.
+//! Easy to get wrong: a Secret is read for one pass and dropped with it. It is in no cache, no status and no log.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Secret;
@@ -15,10 +12,10 @@ use mooring_api::{Code, Finding};
 use mooring_blueprint::Object;
 use mooring_package::git::{self, Credentials, Git};
 use mooring_package::revision::Packages;
-use tempfile::TempDir;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Role;
+use crate::credentials::Opened;
 use crate::error::Error;
 
 /// A repository that can be opened, for one pass.
@@ -27,7 +24,7 @@ pub(super) struct Remote {
     /// The Repository object's name.
     pub(super) name: String,
     /// Holds the ssh key.
-    _dir: Option<TempDir>,
+    _opened: Opened,
 }
 
 /// One act at a time per repository: two that push to one place only make each other wait in Git.
@@ -89,7 +86,7 @@ impl Role {
             .trim_matches('/')
             .clone_into(&mut repository.directory);
         repository.credentials = Credentials::None;
-        let mut dir = None;
+        let mut opened = Opened::none();
         let secret = wanted.secret_ref.as_ref().map(|s| s.name.as_str());
         if let Some(name) = secret.filter(|name| !name.is_empty()) {
             let api: Api<Secret> = Api::namespaced(self.world.client.clone(), object.namespace());
@@ -104,16 +101,18 @@ impl Role {
                         .help("Make it in the namespace of the Repository."),
                 );
             };
-            match credentials(&found) {
-                Ok((credentials, made)) => (repository.credentials, dir) = (credentials, made),
+            opened = match Opened::any(&found) {
+                Ok(opened) => opened,
                 Err(why) => {
+                    let message = format!("Secret {name} cannot be used: {why}");
                     return wrong(
-                        Finding::error(Code::InvalidField, format!("Secret {name} {why}"))
+                        Finding::error(Code::InvalidField, message)
                             .at("spec.git.secretRef.name")
                             .help("Write username and password, or token, or ssh-privatekey."),
                     );
                 }
-            }
+            };
+            repository.credentials = opened.credentials.clone();
         }
         if let Err(error) = repository.check() {
             let text = format!("{error}");
@@ -127,104 +126,7 @@ impl Role {
         Ok(Ok(Remote {
             packages: Packages::new(git, repository),
             name: object.name().to_owned(),
-            _dir: dir,
+            _opened: opened,
         }))
-    }
-}
-
-/// What a Secret opens a repository with, or what is wrong with it. Its values are in no text.
-fn credentials(secret: &Secret) -> Result<(Credentials, Option<TempDir>), &'static str> {
-    let empty = BTreeMap::new();
-    let data = secret.data.as_ref().unwrap_or(&empty);
-    let text = |key: &str| -> Result<Option<String>, &'static str> {
-        let Some(bytes) = data.get(key) else {
-            return Ok(None);
-        };
-        let text =
-            String::from_utf8(bytes.0.clone()).map_err(|_| "has a value that is not text")?;
-        Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
-    };
-    let key = match text("ssh-privatekey")? {
-        Some(key) => Some(key),
-        None => text("ssh")?,
-    };
-    if let Some(key) = key {
-        let dir = tempfile::tempdir().map_err(|_| "cannot be kept: no directory can be made")?;
-        let write = |name: &str, text: &str| {
-            let path = dir.path().join(name);
-            let file = std::fs::OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path);
-            file.and_then(|mut file| writeln!(file, "{text}"))
-                .map_err(|_| "cannot be kept: no file can be made")?;
-            Ok::<_, &'static str>(path)
-        };
-        let key = write("key", &key)?;
-        let known_hosts = match text("known_hosts")? {
-            Some(known) => Some(write("known_hosts", &known)?),
-            None => None,
-        };
-        return Ok((Credentials::Ssh { key, known_hosts }, Some(dir)));
-    }
-    let username = text("username")?;
-    for name in ["password", "token", "bearerToken"] {
-        if let Some(password) = text(name)? {
-            let username = username.unwrap_or_else(|| "git".to_owned());
-            let password = git::Secret::new(password);
-            return Ok((Credentials::Token { username, password }, None));
-        }
-    }
-    Err("has neither password, token nor ssh-privatekey")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use k8s_openapi::ByteString;
-
-    fn secret(pairs: &[(&str, &str)]) -> Secret {
-        let data = pairs
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), ByteString(v.as_bytes().to_vec())));
-        Secret {
-            data: Some(data.collect()),
-            ..Secret::default()
-        }
-    }
-
-    #[test]
-    fn a_token_alone_is_enough_and_is_never_shown() {
-        let (found, dir) = credentials(&secret(&[("token", "s3cret\n")])).expect("it opens");
-        assert!(dir.is_none());
-        assert!(matches!(&found, Credentials::Token { username, .. } if username == "git"));
-        assert!(!format!("{found:?}").contains("s3cret"));
-    }
-
-    #[test]
-    fn a_key_is_a_file_that_only_we_read() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let (found, dir) = credentials(&secret(&[("ssh-privatekey", "KEY")])).expect("it opens");
-        let Credentials::Ssh {
-            key,
-            known_hosts: None,
-        } = found
-        else {
-            panic!("not ssh: {found:?}");
-        };
-        let mode = std::fs::metadata(&key)
-            .expect("it is there")
-            .permissions()
-            .mode();
-        assert_eq!(mode & 0o777, 0o600);
-        drop(dir);
-        assert!(!key.exists(), "it goes with the pass");
-    }
-
-    #[test]
-    fn a_secret_without_anything_of_use_is_refused() {
-        assert!(credentials(&secret(&[("username", "me")])).is_err());
-        assert!(credentials(&secret(&[("password", "")])).is_err());
     }
 }

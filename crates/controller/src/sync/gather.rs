@@ -12,11 +12,11 @@ use mooring_api::kinds::configsync::Auth;
 use mooring_api::{Code, Finding, annotation, label};
 use mooring_package::git::{Files, Git, Mirror, Oid};
 
-use super::credentials::Opened;
 use super::decide::{Live, Step};
 use super::inventory::Inventory;
 use super::object::{Key, Kind, Kinds, Served, api_version};
 use super::settings::Settings;
+use crate::credentials::Opened;
 use crate::error::Error;
 use crate::world::World;
 
