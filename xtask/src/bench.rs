@@ -12,6 +12,8 @@
 #[cfg(feature = "bench")]
 mod addresses;
 #[cfg(feature = "bench")]
+mod control_plane;
+#[cfg(feature = "bench")]
 mod fleet;
 #[cfg(feature = "bench")]
 mod kpt;
@@ -30,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::shell::{cargo, output, root};
 
-const BENCHES: &[&str] = &["ipam", "book", "render", "verify", "kpt"];
+const BENCHES: &[&str] = &["ipam", "book", "render", "verify", "kpt", "control-plane"];
 
 /// Runs one bench in this process.
 #[cfg(feature = "bench")]
@@ -41,6 +43,7 @@ fn measure(name: &str) -> Result<Report> {
         "render" => render::render(),
         "verify" => verify::verify(),
         "kpt" => kpt::kpt(),
+        "control-plane" => control_plane::control_plane(),
         _ => bail!("no bench is called {name}"),
     }
 }
