@@ -229,6 +229,19 @@ fn serve_from_instances(pools: &mut Pools) {
     }
 }
 
+/// Lets a prefix that an error is about hand out nothing new; who has an address in it keeps it. For hands that serve
+/// many people's pools: what is wrong with one must not stop the others.
+pub fn set_aside(pools: &mut Pools, findings: &[Finding]) {
+    let wrong: Vec<_> = findings
+        .iter()
+        .filter(|f| f.is_error())
+        .filter_map(|f| f.object.as_ref())
+        .collect();
+    for prefix in &mut pools.prefixes {
+        prefix.drain |= wrong.contains(&&prefix.origin);
+    }
+}
+
 /// The API's kind of a prefix as the arithmetic names it.
 pub fn kind(kind: PrefixKind) -> Kind {
     match kind {

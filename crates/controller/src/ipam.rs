@@ -29,6 +29,7 @@ use tokio::task::JoinSet;
 use crate::error::{Error, chain};
 use crate::living::Living;
 use crate::world::World;
+pub(crate) use kinds::NEEDS;
 use kinds::Served;
 use view::View;
 
@@ -64,7 +65,7 @@ pub(crate) async fn run(world: World) -> Result<()> {
 
 async fn look(world: &World) -> Result<(Vec<Served>, Living), Error> {
     let served = kinds::served(&world.client).await?;
-    let living = Living::look(world, kinds::NEEDS).await?;
+    let living = Living::look(world, NEEDS).await?;
     Ok((served, living))
 }
 
@@ -117,7 +118,7 @@ async fn changed(view: &Arc<View>) {
     loop {
         wait(&view.world, LOOK).await;
         let now = kinds::served(&view.world.client).await;
-        let schemas = crate::living::Schemas::compare(&view.world.client, kinds::NEEDS).await;
+        let schemas = crate::living::Schemas::compare(&view.world.client, NEEDS).await;
         if let (Ok(served), Ok(schemas)) = (now, schemas) {
             let known = view.shelves.iter().map(|shelf| &shelf.served);
             if !known.eq(served.iter()) || schemas != view.living.schemas {

@@ -8,6 +8,7 @@
 //! Every role asks [`Living::is_ours`] before it acts on an object of a foreign kind. Easy to get wrong: evidence may come
 //! late (a finalizer on an object), so the question is asked at every pass, not at the start.
 
+mod dropped;
 mod others;
 mod schema;
 
@@ -18,10 +19,13 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::ObjectMeta;
 use mooring_api::label;
 
-use crate::args::Manage;
+use crate::args::{Manage, Role};
 use crate::error::Error;
 use crate::world::World;
 
+#[cfg(test)]
+pub(crate) use dropped::LAST_APPLIED;
+pub(crate) use dropped::lost;
 pub(crate) use schema::{Need, Schemas};
 
 /// What is known of the others.
@@ -37,14 +41,23 @@ pub(crate) struct Living {
 impl Living {
     /// Looks for other controllers of this role's kinds, and compares the installed definitions with what is needed.
     pub(crate) async fn look(world: &World, needs: &'static [Need]) -> Result<Self, Error> {
+        Self::look_for(world, world.role, needs).await
+    }
+
+    /// The same for the kinds of another role, where this one reads them too.
+    pub(crate) async fn look_for(
+        world: &World,
+        role: Role,
+        needs: &'static [Need],
+    ) -> Result<Self, Error> {
         let seen = match world.args.manage {
-            Manage::Auto => others::seen(world).await?,
+            Manage::Auto => others::seen(world, role).await?,
             Manage::All | Manage::Labelled => None,
         };
         if let Some(who) = &seen {
             tracing::info!(
                 who,
-                role = world.role.name(),
+                role = role.name(),
                 "another controller is seen; only labelled objects are ours"
             );
         }

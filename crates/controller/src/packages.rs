@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  PackageVariantSet ─ set ─► PackageVariant ─ variant ─► drafts/… ─► proposed/… ─► deployment branch, tag
-//!  Repository ─ repository: looks at Git ─┬ wakes the variants of what changed
+//!  Repository ─ repository: looks at Git ─┬ wakes the variants of what changed, and those that need other packages (links)
 //!                                         ├ draft: what a person pushed is specialised too
 //!                                         └ sweep: addresses of drafts that are no more
 //!  cache: pools, clusters, whatever is injected ─ wake ─► the variants that used it
@@ -19,6 +19,7 @@ mod cache;
 mod conditions;
 mod deployed;
 mod draft;
+mod links;
 mod remote;
 mod repository;
 mod set;
@@ -33,13 +34,13 @@ use anyhow::{Context as _, Result};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::{ApiResource, DynamicObject, ObjectMeta};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::{self, ObjectRef};
 use kube::runtime::watcher::{self, watcher};
 use kube::runtime::{Controller, WatchStreamExt as _, predicates};
-use mooring_api::Finding;
 use mooring_api::kinds::porch;
+use mooring_api::{Finding, annotation};
 use mooring_blueprint::Object;
 use mooring_book::{KubeStore, Writers};
 use mooring_package::Site;
@@ -47,7 +48,8 @@ use tokio::sync::{RwLock, mpsc};
 use tokio::task::JoinSet;
 
 use crate::error::Error;
-use crate::living::{Living, Need};
+use crate::ipam;
+use crate::living::{self, Living, Need};
 use crate::metrics::Pass;
 use crate::world::World;
 use book::Book;
@@ -87,7 +89,10 @@ pub(super) struct Role {
     turns: Turns,
     book: Book,
     memory: repository::Memory,
+    links: links::Links,
     living: Living,
+    /// The same for pools, which the ipam role serves.
+    pooling: Living,
     /// Shared while something is reserved and not pushed yet; alone to give back what no draft needs.
     flight: Arc<RwLock<()>>,
     wake: mpsc::UnboundedSender<ObjectRef<DynamicObject>>,
@@ -103,6 +108,7 @@ pub(crate) async fn run(world: World) -> Result<()> {
     let opened = tokio::task::spawn_blocking(move || opening.book(Writers::One)).await?;
     let book = Book::new(opened.context("cannot open the address book")?);
     let living = Living::look(&world, NEEDS).await?;
+    let pooling = Living::look_for(&world, crate::args::Role::Ipam, ipam::NEEDS).await?;
     let (wake, woken) = mpsc::unbounded_channel();
     let (wake_sets, woken_sets) = mpsc::unbounded_channel();
     let role = Arc::new(Role {
@@ -111,7 +117,9 @@ pub(crate) async fn run(world: World) -> Result<()> {
         turns: Turns::default(),
         book,
         memory: repository::Memory::default(),
+        links: links::Links::default(),
         living,
+        pooling,
         flight: Arc::default(),
         wake,
     });
@@ -256,11 +264,25 @@ impl Role {
         }
     }
 
-    /// Every object that pools are made of.
+    /// Every object that pools are made of, as the ipam role takes them: those that are ours, the older ones first, and
+    /// nothing new from one whose fields were dropped.
     async fn pools(&self) -> Result<Vec<Object>, Error> {
         let mut all = Vec::new();
         for (api_version, kind) in POOLS {
             all.extend(self.cache.all(api_version, kind, None).await?);
+        }
+        let metadata = |o: &Object| -> ObjectMeta {
+            let value = o.value.get("metadata").cloned().unwrap_or_default();
+            serde_json::from_value(value).unwrap_or_default()
+        };
+        all.retain(|object| self.pooling.is_ours(&metadata(object)));
+        all.sort_by_cached_key(|o| (metadata(o).creation_timestamp, o.reference()));
+        let dropped = self.pooling.schemas.missing(ipam::NEEDS[0].definition);
+        let dropped: Vec<&str> = dropped.collect();
+        for object in &mut all {
+            if living::lost(object, &dropped).is_some() {
+                object.set_annotation(annotation::DRAIN, "true");
+            }
         }
         Ok(all)
     }
@@ -292,7 +314,7 @@ async fn blocking<T: Send + 'static>(
 
 /// The pools and clusters that packages are rendered with.
 fn site_of(objects: &[Object]) -> Site {
-    Site::from_objects(objects.iter().map(|o| &o.value))
+    Site::from_objects(objects.iter().map(|o| &o.value)).set_aside()
 }
 
 /// Bytes as text.

@@ -63,6 +63,17 @@ impl Site {
         Self::from_documents(documents, Vec::new())
     }
 
+    /// Lets a pool that an error is about hand out nothing new, instead of refusing everybody. For an API server, whose
+    /// pools are many people's, and where the error is told on the object itself.
+    #[must_use]
+    pub fn set_aside(mut self) -> Self {
+        pools::set_aside(&mut self.pools, &self.findings);
+        let pools: Vec<_> = self.pools.prefixes.iter().map(|p| &p.origin).collect();
+        self.findings
+            .retain(|f| !f.is_error() || !f.object.as_ref().is_some_and(|o| pools.contains(&o)));
+        self
+    }
+
     /// What is wrong with it. Nothing is rendered with an error among them.
     pub fn findings(&self) -> &[Finding] {
         &self.findings

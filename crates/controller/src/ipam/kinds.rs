@@ -81,7 +81,7 @@ const FILL: [&str; 4] = [
 ];
 
 /// The fields that a definition of somebody else may lack.
-pub(super) const NEEDS: &[Need] = &[
+pub(crate) const NEEDS: &[Need] = &[
     Need {
         definition: "ipprefixes.ipam.resource.nephio.org",
         fields: &[

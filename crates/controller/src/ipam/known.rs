@@ -6,21 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::api::DynamicObject;
-use mooring_api::{Code, Finding, ObjectRef, annotation};
+use mooring_api::{Finding, ObjectRef};
 use mooring_blueprint::{Object, nephio, pools};
-use mooring_ipam::{InstanceKey, Pools, Prefix};
+use mooring_ipam::{InstanceKey, Pools};
 use serde_json::{Map, Value, json};
 
-/// What `kubectl apply` remembers of an object.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
-/// Fields of an IPPrefix and their twins.
-const TWINS: [(&str, &str); 4] = [
-    ("ranges", annotation::RANGES),
-    ("exclude", annotation::EXCLUDE),
-    ("coolDown", annotation::COOL_DOWN),
-    ("allocations", annotation::ALLOCATIONS),
-];
+use crate::living;
 
 /// What addresses and VLANs are taken from.
 #[derive(Debug, Default)]
@@ -40,17 +31,14 @@ impl Known {
     pub(super) fn read(objects: &[Object], dropped: &[&str]) -> Self {
         let (mut native, mut findings) = pools::read(objects);
         let (mut nephio, _) = nephio::pools(objects);
-        let lost: Vec<Finding> = objects.iter().filter_map(|o| lost(o, dropped)).collect();
-        let about = |findings: &[Finding], prefix: &Prefix| {
-            let mut errors = findings.iter().filter(|f| f.is_error());
-            errors.any(|f| f.object.as_ref() == Some(&prefix.origin))
-        };
-        for prefix in native.prefixes.iter_mut().chain(&mut nephio.prefixes) {
-            prefix.drain |= about(&lost, prefix);
-        }
+        let lost: Vec<Finding> = objects
+            .iter()
+            .filter_map(|o| living::lost(o, dropped))
+            .collect();
         // What is wrong with a pool is for a person to solve; until then who has an address keeps it.
-        for prefix in &mut native.prefixes {
-            prefix.drain |= about(&findings, prefix);
+        pools::set_aside(&mut native, &findings);
+        for pools in [&mut native, &mut nephio] {
+            pools::set_aside(pools, &lost);
         }
         findings.extend(lost);
         let indices = objects.iter().filter(|o| o.kind() == "VLANIndex");
@@ -88,28 +76,6 @@ impl Known {
     }
 }
 
-/// A field that was written, that the definition drops, and that has no twin.
-fn lost(object: &Object, dropped: &[&str]) -> Option<Finding> {
-    if object.kind() != "IPPrefix" || dropped.is_empty() {
-        return None;
-    }
-    let written: Value = serde_json::from_str(object.annotation(LAST_APPLIED)?).ok()?;
-    let is_lost = |(field, twin): &&(&str, &str)| {
-        dropped.contains(&format!("spec.{field}").as_str())
-            && written["spec"].get(field).is_some_and(|v| !v.is_null())
-            && object.annotation(twin).is_none()
-    };
-    let (field, twin) = TWINS.iter().find(is_lost)?;
-    let message = format!("spec.{field} was written, and the installed definition drops it");
-    let finding = Finding::error(Code::FieldDropped, message)
-        .on(&object.reference())
-        .at(format!("spec.{field}"))
-        .help(format!(
-            "Write the annotation {twin}; until then nothing new is handed out."
-        ));
-    Some(finding)
-}
-
 /// An object of the API as the deciding rooms read it.
 pub(super) fn object(of: &DynamicObject) -> Object {
     let mut metadata = Map::new();
@@ -142,7 +108,10 @@ pub(super) fn object(of: &DynamicObject) -> Object {
 
 #[cfg(test)]
 mod tests {
+    use mooring_api::{Code, annotation};
+
     use super::*;
+    use crate::living::LAST_APPLIED;
 
     fn prefix(annotations: Value) -> Object {
         Object {

@@ -55,8 +55,8 @@ const OTHERS: [Other; 4] = [
 ];
 
 /// The first other controller of the role's kinds that is seen.
-pub(super) async fn seen(world: &World) -> Result<Option<String>, Error> {
-    let others = || OTHERS.iter().filter(|other| other.role == world.role);
+pub(super) async fn seen(world: &World, role: Role) -> Result<Option<String>, Error> {
+    let others = || OTHERS.iter().filter(|other| other.role == role);
     let groups = world.client.list_api_groups().await;
     let groups = groups.map_err(Error::api("list the API groups"))?.groups;
     let served = |other: &&Other| groups.iter().any(|g| g.name == other.group);

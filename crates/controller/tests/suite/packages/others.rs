@@ -364,3 +364,24 @@ spec:
     );
     assert!(scene.look("upf-a").open.is_empty());
 }
+
+#[test]
+fn a_pool_that_is_wrong_stops_nobody_else() {
+    let Some(stage) = Stage::own() else {
+        return;
+    };
+    let scene = stage.scene("beside", 141);
+    // Two instances fight over one network; neither has anything to do with the scene's own.
+    for name in ["fights-a", "fights-b"] {
+        stage.cluster.apply(&format!(
+            "apiVersion: ipam.resource.nephio.org/v1alpha1
+kind: IPPrefix
+metadata: {{name: {name}, namespace: default}}
+spec: {{kind: network, prefix: 10.142.0.0/24, networkInstance: {{name: {name}, namespace: default}}}}
+"
+        ));
+    }
+    scene.variant("upf", "upf-a", "");
+    scene.awaits("upf", "Specialised", ("True", "Rendered"));
+    scene.awaits_leases(&[(20, "reserved")]);
+}
