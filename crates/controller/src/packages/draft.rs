@@ -3,6 +3,7 @@
 //! What keeps it from being specialised is said where they look: in the draft's Kptfile, as a condition, and as an Event on
 //! the Repository. Easy to get wrong: the condition is a commit of ours, so it is written only where it says something new.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mooring_api::{Code, Condition, Finding, Span, Status, annotation};
@@ -10,7 +11,8 @@ use mooring_blueprint::Object;
 use mooring_package::revision::addressed::Addressed;
 use mooring_package::revision::{Base, Draft, Lifecycle, Open, PackageName, Standing};
 use mooring_package::{
-    Files, Kpt, Site, Specialise, specialise, with_condition, without_condition,
+    Files, Kpt, Neighbour, Site, Specialise, needed_packages, specialise, with_condition,
+    without_condition,
 };
 
 use super::book::Book;
@@ -46,6 +48,11 @@ impl Role {
         if hand.is_empty() {
             return Ok(Vec::new());
         }
+        let names: BTreeSet<String> = hand
+            .iter()
+            .flat_map(|(_, open)| needed_packages(&open.files))
+            .collect();
+        let neighbours = self.neighbours(repository.namespace(), &names).await?;
         let _flight = self.flight.clone().read_owned().await;
         let _turn = self.turns.take(&remote.packages.repository.url).await;
         let hands = Hands {
@@ -54,6 +61,7 @@ impl Role {
             remote: remote.clone(),
             fallback: fallback(repository, &site),
             repository: repository.clone(),
+            neighbours,
         };
         blocking(move || {
             let site = site_of(&site);
@@ -108,6 +116,8 @@ struct Hands {
     remote: Arc<Remote>,
     repository: Object,
     fallback: Option<String>,
+    /// Packages that the drafts may need.
+    neighbours: Vec<Neighbour>,
 }
 
 impl Hands {
@@ -155,7 +165,7 @@ impl Hands {
             dialect: None,
             hold: Span(self.world.args.packages.draft_reservation.as_secs()),
             deploy_records: self.world.args.packages.deploy_records,
-            neighbours: None,
+            neighbours: Some(&self.neighbours),
             now: self.world.now(),
             entropy: entropy(&self.remote, package),
         };

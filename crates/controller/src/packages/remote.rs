@@ -62,30 +62,41 @@ pub(super) fn missing(name: &str, namespace: &str, field: &str) -> Finding {
     .help("Apply the Repository, or correct the name.")
 }
 
+/// Where a repository is, without what opens it; and its spec. What is wrong with the object is a finding.
+pub(super) fn place(object: &Object) -> Result<(git::Repository, porch::Git), Finding> {
+    let spec: porch::RepositorySpec = object.spec()?;
+    let Some(wanted) = spec.git else {
+        return Err(
+            Finding::error(Code::InvalidField, "this is no Git repository")
+                .at("spec.git")
+                .help("Write spec.git.repo; packages are kept in Git."),
+        );
+    };
+    let mut repository = git::Repository::new(wanted.repo.clone());
+    if let Some(branch) = wanted.branch.clone().filter(|b| !b.is_empty()) {
+        repository.branch = branch;
+    }
+    let directory = wanted.directory.clone().unwrap_or_default();
+    directory
+        .trim_matches('/')
+        .clone_into(&mut repository.directory);
+    repository.credentials = Credentials::None;
+    Ok((repository, wanted))
+}
+
 impl Role {
+    /// How git is called now.
+    pub(super) fn git(&self) -> Git {
+        Git::new(self.world.args.git_cache(), self.world.now())
+    }
+
     /// Makes a repository ready to be opened. What is wrong with the object is a finding.
     pub(super) async fn remote(&self, object: &Object) -> Result<Result<Remote, Finding>, Error> {
         let wrong = |finding: Finding| Ok(Err(finding.on(&object.reference())));
-        let spec: porch::RepositorySpec = match object.spec() {
-            Ok(spec) => spec,
+        let (mut repository, wanted) = match place(object) {
+            Ok(found) => found,
             Err(finding) => return wrong(finding),
         };
-        let Some(wanted) = spec.git else {
-            return wrong(
-                Finding::error(Code::InvalidField, "this is no Git repository")
-                    .at("spec.git")
-                    .help("Write spec.git.repo; packages are kept in Git."),
-            );
-        };
-        let mut repository = git::Repository::new(wanted.repo.clone());
-        if let Some(branch) = wanted.branch.clone().filter(|b| !b.is_empty()) {
-            repository.branch = branch;
-        }
-        let directory = wanted.directory.clone().unwrap_or_default();
-        directory
-            .trim_matches('/')
-            .clone_into(&mut repository.directory);
-        repository.credentials = Credentials::None;
         let mut opened = Opened::none();
         let secret = wanted.secret_ref.as_ref().map(|s| s.name.as_str());
         if let Some(name) = secret.filter(|name| !name.is_empty()) {
@@ -119,7 +130,7 @@ impl Role {
             let finding = Finding::error(Code::InvalidField, text).at("spec.git.repo");
             return wrong(finding.help(error.help()));
         }
-        let mut git = Git::new(self.world.args.git_cache(), self.world.now());
+        let mut git = self.git();
         if let (Some(author), Some(email)) = (wanted.author, wanted.email) {
             git.author = (author, email);
         }

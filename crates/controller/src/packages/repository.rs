@@ -51,6 +51,16 @@ impl Memory {
         memory.get(name).cloned()
     }
 
+    /// Whether it was looked at since the program began.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Differs when anybody pushed to it; None where it was never seen.
+    pub(super) fn refs(&self, name: &str) -> Option<String> {
+        self.get(name).map(|looked| looked.refs)
+    }
+
     fn put(&self, name: String, looked: Looked) {
         let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         memory.insert(name, looked);
@@ -122,13 +132,18 @@ async fn pass(object: &Object, role: &Arc<Role>) -> Result<Option<Duration>, Err
     };
     let name = key(object);
     let before = role.memory.get(&name);
-    let all = digest(&standing, object, &site);
+    let mut all = digest(&standing, object, &site);
+    all.push_str(&role.beside(object, &standing).await?);
     let pushed = before.as_ref().is_none_or(|b| b.refs != standing.digest);
     let changed = before
         .as_ref()
         .is_none_or(|b| b.all != all || b.renewed.elapsed() > RENEW);
     if pushed && before.is_some() {
         role.wake_repository(object).await?;
+    }
+    // Also at the first look: a package may have read something older.
+    if pushed && is_deployment(object) {
+        role.wake_linked(object.namespace());
     }
     let mut looked = Looked {
         refs: standing.digest.clone(),

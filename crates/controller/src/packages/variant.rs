@@ -73,6 +73,7 @@ async fn pass(object: &Object, role: &Role) -> Result<Option<Duration>, Error> {
         .pointer("/metadata/deletionTimestamp")
         .is_some()
     {
+        role.links.note(object, false);
         return role.release(object).await;
     }
     let checked = match check::check(object, &role.variants().await?) {

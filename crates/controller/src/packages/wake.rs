@@ -16,8 +16,13 @@ use crate::error::chain;
 
 /// How a variant is called in the queue.
 pub(super) fn variant(object: &Object) -> ObjectRef<DynamicObject> {
+    named(object.namespace(), object.name())
+}
+
+/// The same by its name.
+pub(super) fn named(namespace: &str, name: &str) -> ObjectRef<DynamicObject> {
     let resource = ApiResource::erase::<PackageVariant>(&());
-    ObjectRef::new_with(object.name(), resource).within(object.namespace())
+    ObjectRef::new_with(name, resource).within(namespace)
 }
 
 fn set(object: &Object) -> ObjectRef<DynamicObject> {
@@ -97,6 +102,10 @@ impl Role {
         {
             // A closed queue is the end of the program.
             let _ = self.wake.send(variant(object));
+        }
+        // A repository that came or went may have had what others need.
+        if let Some(touched) = touched.filter(|t| t.kind == "Repository") {
+            self.wake_linked(&touched.namespace);
         }
         let pools = touched.is_some_and(|t| POOLS.iter().any(|(_, kind)| *kind == t.kind));
         let own = touched.is_some_and(|t| t.kind == "PackageVariantSet");

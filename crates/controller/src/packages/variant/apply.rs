@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mooring_api::{Finding, Span};
+use mooring_api::{Code, Finding, Span};
 use mooring_book::{Filter, Store as _};
 use mooring_ipam::TxnId;
 use mooring_package::revision::{Base, Draft, Lifecycle, Open, PackageName, Packages, Workspace};
@@ -21,6 +21,7 @@ use mooring_package::{Files, Kpt, Report, Site, Specialise, Specialised, discard
 
 use super::super::approval::Next;
 use super::super::book::Book;
+use super::super::links::HELP;
 use super::super::site_of;
 use super::decide::{self, Head, Remembered};
 use super::gather::Gathered;
@@ -232,6 +233,7 @@ impl Act<'_> {
             package,
             deploy_records,
             entropy,
+            neighbours,
             ..
         } = self.gathered;
         let place = down.packages.repository.place(package.as_str());
@@ -241,12 +243,19 @@ impl Act<'_> {
             draft: (keep == Keep::Reserve).then_some(ttl),
             pinned: keep == Keep::Commit,
             deploy_records: *deploy_records,
+            neighbours,
             // The id of a variant's package is its own: no other place can have it.
             carries: Some(&|_, _| false),
             source: Some(down.name.clone().into()),
             ..Specialise::new(site, place, self.world.now(), *entropy)
         };
-        Ok(self.book.with(|store| specialise(store, files, &how))?)
+        let mut done = self.book.with(|store| specialise(store, files, &how))?;
+        for finding in &mut done.report.findings {
+            if finding.code == Code::WaitingForPackage {
+                HELP.clone_into(&mut finding.help);
+            }
+        }
+        Ok(done)
     }
 
     /// Reservations of drafts of this package go, except the one that counts now.

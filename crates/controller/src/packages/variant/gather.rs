@@ -7,9 +7,10 @@ use mooring_api::{Code, Finding, annotation};
 use mooring_blueprint::Object;
 use mooring_blueprint::variant::Variant;
 use mooring_package::revision::{Content, PackageName, Seen, Which};
-use mooring_package::{VariantClone, clone_variant, injection_points};
+use mooring_package::{Neighbour, VariantClone, clone_variant, injection_points};
 
 use super::super::approval::{self, Approval};
+use super::super::links;
 use super::super::remote::{self, Remote};
 use super::super::{PORCH, Role, blocking};
 use super::check::Checked;
@@ -27,6 +28,8 @@ pub(super) struct Gathered {
     pub(super) down: Arc<Remote>,
     pub(super) package: PackageName,
     pub(super) seen: Seen,
+    /// Packages that its Dependencies may mean.
+    pub(super) neighbours: Vec<Neighbour>,
     /// Decides the identity of a package that has none yet: the same for the same variant at the same place.
     pub(super) entropy: [u8; 16],
 }
@@ -98,6 +101,9 @@ impl Role {
         }
         site.retain(|o| o.api_version() != PORCH);
         let seen = self.look(down.clone(), package.clone()).await?;
+        let needed = links::needed(&clone.files, &seen);
+        self.links.note(object, !needed.is_empty());
+        let neighbours = self.neighbours(&namespace, &needed).await?;
         let deploy = annotation::DEPLOY_RECORDS;
         let asked = variant
             .spec
@@ -115,6 +121,7 @@ impl Role {
             down,
             package,
             seen,
+            neighbours,
         }))
     }
 

@@ -4,7 +4,7 @@
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
 use mooring_api::kinds::porch::{InterfaceAddress, PackageVariant};
-use mooring_api::{Condition, Finding};
+use mooring_api::{Code, Condition, Finding};
 use mooring_blueprint::Object;
 use mooring_package::Report;
 use mooring_package::revision::Lifecycle;
@@ -67,6 +67,19 @@ fn of(applied: &Applied) -> Vec<Condition> {
         all.extend(life(applied));
         return all;
     }
+    let unmet = applied.kpt.unmet();
+    // Without its gates it is not what is wanted, and this is why.
+    let waits = |f: &&Finding| f.code == Code::WaitingForPackage && !unmet.is_empty();
+    let waiting = applied.findings.iter().find(waits);
+    if let Some(finding) = waiting.filter(|_| !applied.held) {
+        let mut all = vec![
+            valid,
+            refused("Ready", finding),
+            refused("Specialised", finding),
+        ];
+        all.extend(life(applied));
+        return all;
+    }
     let mut all = vec![
         valid,
         condition("Ready", true, "NoErrors", "the package is as wanted"),
@@ -76,7 +89,6 @@ fn of(applied: &Applied) -> Vec<Condition> {
             blueprint, or take its annotation mooring.dev/last-draft away to make it again";
         all.push(condition("Specialised", false, "DraftRejected", help));
     } else {
-        let unmet = applied.kpt.unmet();
         all.push(if unmet.is_empty() {
             condition(
                 "Specialised",
@@ -322,7 +334,7 @@ fn without_times(status: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mooring_api::{Code, Time};
+    use mooring_api::Time;
 
     fn object() -> Object {
         let value = json!({ "metadata": { "generation": 2 }, "spec": { "downstream": { "repo": "edge", "package": "ran/upf" } } });
@@ -383,6 +395,42 @@ mod tests {
             ("True".into(), "Published".into())
         );
         assert_eq!(status["addresses"], before["addresses"]);
+    }
+
+    #[test]
+    fn a_package_that_waits_for_another_one_says_so_until_its_gates_are_met() {
+        let mut applied = Applied {
+            findings: vec![
+                Finding::warning(
+                    Code::WaitingForPackage,
+                    "waiting for package core-upf: it is not there",
+                )
+                .help("Publish it."),
+            ],
+            lifecycle: Some(Lifecycle::Draft),
+            ..Applied::default()
+        };
+        applied.kpt.gates = vec!["nephio.org.Specializer.specialize".into()];
+        let said = |applied: &Applied| {
+            status(
+                &object(),
+                &Told::Applied(applied, None),
+                &Value::Null,
+                Time(0),
+            )
+        };
+        let waiting = ("False".to_owned(), "WaitingForPackage".to_owned());
+        assert_eq!(holds(&said(&applied), "Ready"), waiting);
+        assert_eq!(holds(&said(&applied), "Specialised"), waiting);
+        assert_eq!(holds(&said(&applied), "Stalled").0, "False");
+        assert!(
+            said(&applied)
+                .to_string()
+                .contains("core-upf: it is not there. Publish it.")
+        );
+        // What was injected before stays: nothing is missing.
+        applied.kpt.gates.clear();
+        assert_eq!(holds(&said(&applied), "Ready").0, "True");
     }
 
     #[test]
