@@ -171,7 +171,42 @@ impl KubeStore {
         cool_down: Span,
         now: Time,
     ) -> Result<bool, Error> {
-        direct::release(&self.1, instance, thing, holder, cool_down, now)
+        let still = |record: &form::Record| record.lease.holder == *holder;
+        direct::release(&self.1, instance, thing, still, cool_down, now)
+    }
+
+    /// Gives back a lease whose claim is gone. False also where it names another claim by now: one that was made again under
+    /// the name has taken it over.
+    pub fn release_claimed(
+        &self,
+        gone: &ClaimedLease,
+        cool_down: Span,
+        now: Time,
+    ) -> Result<bool, Error> {
+        let lease = &gone.lease;
+        let still = |record: &form::Record| {
+            record.lease.holder == lease.holder && record.claim == gone.claim
+        };
+        direct::release(
+            &self.1,
+            &lease.instance,
+            &lease.thing,
+            still,
+            cool_down,
+            now,
+        )
+    }
+
+    /// Who asked for a thing that was taken directly, by the watch's word.
+    pub fn asked_by(
+        &self,
+        instance: &InstanceKey,
+        thing: &Thing,
+    ) -> Result<Option<ClaimRef>, Error> {
+        self.1.synced()?;
+        let index = self.1.index();
+        let record = index.record(instance, thing);
+        Ok(record.and_then(|record| record.claim.clone()))
     }
 
     /// What this holder has in the instance, by the watch's word: held, and not about to be withdrawn. Asks nobody.

@@ -95,7 +95,7 @@ pub(super) fn release(
     hands: &Arc<Hands>,
     instance: &InstanceKey,
     thing: &Thing,
-    holder: &Holder,
+    still: impl Fn(&Record) -> bool,
     cool_down: Span,
     now: Time,
 ) -> Result<bool, Error> {
@@ -103,7 +103,7 @@ pub(super) fn release(
         let Some(was) = fresh(hands, instance, thing)? else {
             return Ok(false);
         };
-        if was.lease.holder != *holder || was.lease.state != State::Held {
+        if !still(&was) || was.lease.state != State::Held {
             return Ok(false);
         }
         let done = if cool_down == Span(0) {
@@ -335,8 +335,8 @@ impl Txn for Direct<'_> {
     ) -> Result<(), Error> {
         let known = self.hands.index().record(instance, thing).cloned();
         if let Some(known) = known {
-            let holder = &known.lease.holder;
-            release(self.hands, instance, thing, holder, cool_down, self.now)?;
+            let still = |record: &Record| record.lease.holder == known.lease.holder;
+            release(self.hands, instance, thing, still, cool_down, self.now)?;
         }
         Ok(())
     }

@@ -162,11 +162,13 @@ async fn is_gone(view: &View, lease: &ClaimedLease) -> Result<bool, Error> {
 
 async fn release(view: &Arc<View>, suspect: &ClaimedLease) -> Result<bool, Error> {
     view.world.fence()?;
-    let lease = suspect.lease.clone();
+    let suspect = suspect.clone();
     let (book, known, now) = (Arc::clone(&view.book), view.known(), view.world.now());
     let freed = tokio::task::spawn_blocking(move || {
+        let lease = &suspect.lease;
         let rest = super::claims::cool_down(&known.native, &lease.instance, &lease.thing);
-        book.release_now(&lease.instance, &lease.thing, &lease.holder, rest, now)
+        // Not where the claim was made again since we looked: that one has it now.
+        book.release_claimed(&suspect, rest, now)
     });
     let freed = freed.await.map_err(|e| Error::Other(e.to_string()))??;
     if freed {

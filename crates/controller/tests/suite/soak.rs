@@ -76,6 +76,7 @@ fn storm(name: &str, number: u8, seed: u64, faults: impl Iterator<Item = Fault>)
         storm.calm.store(true, Ordering::SeqCst);
         stage.git.start_again();
         let people = people.map(|thread| thread.join().unwrap());
+        assert!(people.iter().all(|(heard, _)| *heard > 2), "{people:?}");
         let witness = witness.join().unwrap();
         let weather = weather.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         format!("seed {seed}: {weather}; people {people:?}; {witness}")

@@ -159,8 +159,13 @@ fn take(
     };
     let wanted = match step {
         Step::Has(lease) => {
-            taken.outcome = Got::Lease(Box::new(lease));
-            return Ok(taken);
+            // One that names a claim which is gone is about to be given back: it is ours only once it names us.
+            let named = book.asked_by(&lease.instance, &lease.thing)?;
+            if named.is_some_and(|by| by.uid == asked_by.uid) {
+                taken.outcome = Got::Lease(Box::new(lease));
+                return Ok(taken);
+            }
+            claim.clone()
         }
         Step::Busy => return Ok(taken),
         Step::Refused(refusal) => {

@@ -1,5 +1,6 @@
 //! What happens when things break: no address twice, none lost, everything Ready at the end.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
@@ -140,4 +141,46 @@ fn an_api_server_that_goes_and_comes_back_costs_nothing() {
     let ready = until_within(LONG, "all are Ready", || all_ready(&cluster, ns, 150));
     assert_one_lease_each(&cluster, ns, &ready);
     assert!(controller.is_running(), "{}", controller.log());
+}
+
+#[test]
+fn a_claim_that_is_made_again_at_once_is_never_moved_from_what_it_was_told() {
+    let Some(cluster) = Cluster::own() else {
+        return;
+    };
+    let ns = "again";
+    site(&cluster, ns, &[("n3", "10.9.0.0/24", json!({}))]);
+    let _controller = Controller::start(&cluster, &["ipam"], &["--no-leader-election"]);
+    let mut told = BTreeMap::new();
+    for round in 0..40 {
+        // Some names go and come back at once, in another order each time, while the sweep gives back what they had.
+        for n in (0..12).map(|n| (n * 5 + round) % 12) {
+            let name = format!("c{n}");
+            if (n + round) % 3 != 0 {
+                cluster.delete(&claim_path(ns, &name));
+                cluster.create(&claims_of(ns), &claim(ns, &name));
+            } else if round == 0 {
+                cluster.create(&claims_of(ns), &claim(ns, &name));
+            }
+        }
+        for seen in cluster.list(&claims_of(ns)) {
+            let (uid, prefix) = (&seen["metadata"]["uid"], &seen["status"]["prefix"]);
+            if let (Some(uid), Some(prefix)) = (uid.as_str(), prefix.as_str()) {
+                let first = told.entry(uid.to_owned()).or_insert(prefix.to_owned());
+                assert_eq!(first, prefix, "{} was moved", seen["metadata"]["name"]);
+            }
+        }
+    }
+    let ready = until_within(LONG, "all are Ready", || all_ready(&cluster, ns, 12));
+    for seen in &ready {
+        let uid = seen["metadata"]["uid"].as_str().unwrap();
+        let first = told.get(uid).map(String::as_str);
+        let now = seen["status"]["prefix"].as_str();
+        assert!(first.is_none() || first == now, "{first:?} became {now:?}");
+    }
+    until("what nobody claims goes back", || {
+        let count = super::leases(&cluster, ns).len();
+        (count == 12).then_some(()).ok_or(count.to_string())
+    });
+    assert_one_lease_each(&cluster, ns, &ready);
 }
