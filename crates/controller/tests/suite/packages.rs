@@ -1,6 +1,7 @@
 //! The packages role: variants become packages in Git, with addresses that are reserved, committed and given back.
 
 mod faults;
+mod links;
 mod lives;
 mod others;
 pub(crate) mod scene;
