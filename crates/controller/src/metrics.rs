@@ -58,6 +58,8 @@ pub(crate) struct Metrics {
     pub(crate) pool_fill: Family<PoolLabels, Gauge<f64, AtomicU64>>,
     /// Addresses of a pool that nobody has.
     pub(crate) pool_free: Family<PoolLabels, Gauge<f64, AtomicU64>>,
+    /// How long the variant that waits longest is not Ready; 0 where all are.
+    pub(crate) variant_waits: Gauge<f64, AtomicU64>,
 }
 
 fn buckets() -> Histogram {
@@ -106,6 +108,12 @@ impl Metrics {
             "Addresses of a pool that nobody has",
             pool_free.clone(),
         );
+        let variant_waits = Gauge::default();
+        registry.register(
+            "variant_unready_seconds",
+            "How long the PackageVariant that waits longest is not Ready",
+            variant_waits.clone(),
+        );
         Arc::new(Self {
             registry,
             passes,
@@ -115,6 +123,7 @@ impl Metrics {
             leads,
             pool_fill,
             pool_free,
+            variant_waits,
         })
     }
 

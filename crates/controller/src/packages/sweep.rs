@@ -19,6 +19,7 @@ use mooring_blueprint::Object;
 use mooring_book::{Filter, Store as _};
 use mooring_ipam::State;
 use mooring_package::{Files, Kpt, Specialise, discard, specialise};
+use serde_json::Value;
 
 use super::remote::Remote;
 use super::{Role, blocking, key, repository, site_of};
@@ -34,6 +35,33 @@ type Owner = (String, String);
 /// What is published: files, where, which package, and the namespace of the Repository.
 type Published = BTreeMap<String, (Files, Arc<Remote>, String, String)>;
 
+/// Since when a variant is not Ready, in seconds since 1970; None where it is, or is on its way out.
+fn waits_since(variant: &Object) -> Option<u64> {
+    let text = |value: &Value, at: &str| value.pointer(at)?.as_str().map(ToOwned::to_owned);
+    if variant
+        .value
+        .pointer("/metadata/deletionTimestamp")
+        .is_some()
+    {
+        return None;
+    }
+    let conditions = variant
+        .value
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .find(|c| c["type"] == "Ready");
+    let since = match ready {
+        Some(ready) if ready["status"] == "True" => return None,
+        Some(ready) => text(ready, "/lastTransitionTime"),
+        None => text(&variant.value, "/metadata/creationTimestamp"),
+    };
+    let since: jiff::Timestamp = since?.parse().ok()?;
+    u64::try_from(since.as_second()).ok()
+}
+
 impl Role {
     /// Sweeps now and then, until the end.
     pub(super) async fn sweep(self: Arc<Self>) {
@@ -47,6 +75,16 @@ impl Role {
             if !self.world.leadership.holds() {
                 missing.clear();
                 continue;
+            }
+            if let Ok(variants) = self.variants().await {
+                let now = self.world.now();
+                let waits = variants.iter().filter_map(|v| waits_since(v));
+                let longest = waits.map(|since| now.0.saturating_sub(since)).max();
+                #[expect(clippy::cast_precision_loss, reason = "seconds, for a graph")]
+                self.world
+                    .metrics
+                    .variant_waits
+                    .set(longest.unwrap_or(0) as f64);
             }
             if let Err(error) = self.sweep_once(&mut missing, poll * LOOKS).await {
                 tracing::warn!(error = chain(&error), reason = error.reason(), "not swept");
@@ -202,5 +240,30 @@ impl Role {
             Ok(())
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_variant_waits_from_when_it_stopped_to_be_ready() {
+        let variant = |value: Value| Object {
+            value,
+            source: None,
+        };
+        let ready = |status: &str| json!([{ "type": "Ready", "status": status, "lastTransitionTime": "1970-01-01T00:02:00Z" }]);
+        let made = json!({ "creationTimestamp": "1970-01-01T00:01:00Z" });
+        let with = |conditions: Value| {
+            variant(json!({ "metadata": made, "status": { "conditions": conditions } }))
+        };
+        assert_eq!(waits_since(&with(ready("True"))), None);
+        assert_eq!(waits_since(&with(ready("False"))), Some(120));
+        assert_eq!(waits_since(&variant(json!({ "metadata": made }))), Some(60));
+        let leaves = json!({ "metadata": { "deletionTimestamp": "1970-01-01T00:01:00Z" } });
+        assert_eq!(waits_since(&variant(leaves)), None);
     }
 }
