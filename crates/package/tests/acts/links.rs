@@ -6,7 +6,7 @@ use mooring_api::{Code, Span};
 use mooring_book::FileStore;
 use mooring_package::git::Files;
 use mooring_package::revision::addressed::{Addressed, Outcome};
-use mooring_package::revision::{Base, Packages, Which};
+use mooring_package::revision::{Base, Error, Packages, Which};
 use mooring_package::{Neighbour, Report, Site, Specialise, needed_packages, specialise};
 
 use crate::forge::{Forge, NOW, draft, files, name, workspace};
@@ -182,6 +182,16 @@ fn a_package_in_git_waits_for_another_one_and_gets_it_when_it_is_proposed() {
     let text = "waiting for package core-upf: it is not there";
     assert_eq!(waits(&report), [(text, help)]);
     assert!(hub.configs("core-smf", &draft_of("one")).is_empty());
+
+    hub.propose("regional", "core-smf", "one");
+    let acts = hub.acts("regional");
+    let refused = acts.approve(&name("core-smf"), &workspace("one"));
+    assert!(
+        matches!(refused, Err(Error::NotReady { .. })),
+        "its gate is shut: {refused:?}"
+    );
+    acts.reject(&name("core-smf"), &workspace("one"), false)
+        .unwrap();
 
     // A draft of the other is not published yet.
     hub.push(
