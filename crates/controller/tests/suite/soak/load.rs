@@ -65,7 +65,8 @@ pub(super) fn claims(storm: &Storm<'_>, mut chance: Chance) -> (usize, usize) {
                 )
             }
         };
-        toggle(storm, &mut chance, &list, &object, &mut heard);
+        let makes = chance.below(5) < 3;
+        toggle(storm, makes, &list, &object, &mut heard);
         // People are not quicker than this; a wait for nothing.
         std::thread::sleep(Duration::from_millis(chance.below(60)));
     }
@@ -79,21 +80,17 @@ pub(super) fn variants(storm: &Storm<'_>, mut chance: Chance) -> (usize, usize) 
     let mut heard = (0, 0);
     while storm.goes_on() {
         let object = variant(ns, chance.below(VARIANTS));
-        toggle(storm, &mut chance, &list, &object, &mut heard);
+        // One that is going keeps its name for a while, so more are asked for than are sent away.
+        let makes = chance.below(4) < 3;
+        toggle(storm, makes, &list, &object, &mut heard);
         std::thread::sleep(Duration::from_millis(300 + chance.below(900)));
     }
     heard
 }
 
-fn toggle(
-    storm: &Storm<'_>,
-    chance: &mut Chance,
-    list: &str,
-    object: &Value,
-    heard: &mut (usize, usize),
-) {
+fn toggle(storm: &Storm<'_>, makes: bool, list: &str, object: &Value, heard: &mut (usize, usize)) {
     let cluster = &storm.scene.stage.cluster;
-    let answer = if chance.below(5) < 3 {
+    let answer = if makes {
         cluster.request("POST", list, Some(object))
     } else {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
