@@ -137,9 +137,9 @@ pub fn answer(wish: &Wish, lease: &Lease) -> Map<String, Value> {
         }
     };
     status.insert("prefix".into(), prefix);
-    let gateway = lease.gateway.filter(|_| {
-        wish.claim.kind == Kind::Network && matches!(lease.thing, Thing::Addr(_))
-    });
+    let gateway = lease
+        .gateway
+        .filter(|_| wish.claim.kind == Kind::Network && matches!(lease.thing, Thing::Addr(_)));
     if let Some(gateway) = gateway {
         status.insert("gateway".into(), json!(gateway));
     }
@@ -207,7 +207,11 @@ mod tests {
     fn a_claim_by_hand_is_lowest_first_and_has_an_allocation_and_a_marked_one_neither() {
         let spec = json!({ "networkInstance": { "name": "ran" } });
         let plain = object("IPClaim", json!({}), spec.clone());
-        let marked = object("IPClaim", json!({ "specializer.nephio.org/owner": "x" }), spec);
+        let marked = object(
+            "IPClaim",
+            json!({ "specializer.nephio.org/owner": "x" }),
+            spec,
+        );
         assert_eq!(asks(&plain).order, Order::LowestFirst);
         assert_eq!(asks(&marked).order, Order::BestFit);
         let wished = wish(&plain, &Pools::default()).unwrap().unwrap();
@@ -228,8 +232,14 @@ mod tests {
         let spec = json!({ "vlanIndex": { "name": "edge" }, "range": "100:199" });
         let refused = wish(&object("VLANClaim", json!({}), spec), &Pools::default()).unwrap_err();
         assert_eq!(refused.field.as_deref(), Some("spec.range"));
-        let refused = wish(&object("VLANClaim", json!({}), json!({})), &Pools::default());
-        assert_eq!(refused.unwrap_err().field.as_deref(), Some("spec.vlanIndex"));
+        let refused = wish(
+            &object("VLANClaim", json!({}), json!({})),
+            &Pools::default(),
+        );
+        assert_eq!(
+            refused.unwrap_err().field.as_deref(),
+            Some("spec.vlanIndex")
+        );
     }
 
     #[test]

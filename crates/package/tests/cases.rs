@@ -110,8 +110,8 @@ fn request(case: &Case, source: &Path, work: &Path) -> Request {
         dialect: None,
         check: false,
         new_id: false,
-            draft: None,
-            pinned: false,
+        draft: None,
+        pinned: false,
         published: Vec::new(),
         deploy_records: false,
         now: Time(1_800_000_000),
@@ -166,8 +166,8 @@ fn check_refusal(case: &Case, report: &Report) {
 fn settled(store: &MemoryStore, request: &Request, target: &Path) {
     let request = Request {
         new_id: false,
-            draft: None,
-            pinned: false,
+        draft: None,
+        pinned: false,
         ..request.clone()
     };
     let before = (hash_tree(target), holds(store));
