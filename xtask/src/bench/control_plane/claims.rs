@@ -18,7 +18,7 @@ const SIZES: [u64; 4] = [1_000, 2_000, 5_000, 10_000];
 const PREFIXES: u64 = 20;
 const LIST: &str = "/apis/ipam.resource.nephio.org/v1alpha1/namespaces/bench/ipclaims";
 /// Budgets.
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = Duration::from_mins(1);
 const WRITES: u64 = 3;
 const MEMORY_MIB: u64 = 150;
 /// What is written for a claim; the rest is for pools and for the election of a leader.

@@ -15,7 +15,7 @@ use super::server::Server;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 /// How long anything may take.
-const BOUND: Duration = Duration::from_secs(240);
+const BOUND: Duration = Duration::from_mins(4);
 
 pub(super) struct Program {
     child: Child,

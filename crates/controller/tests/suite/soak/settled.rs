@@ -12,7 +12,7 @@ use super::witness::{LEASES, answer, assert_whole};
 use crate::harness::{condition, until_within};
 
 /// Longer than any backoff of the controllers.
-const BOUND: Duration = Duration::from_secs(180);
+const BOUND: Duration = Duration::from_mins(3);
 
 /// Waits until the count is right; says what was counted.
 pub(super) fn wait(storm: &Storm<'_>) -> String {

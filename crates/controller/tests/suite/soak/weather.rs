@@ -79,7 +79,7 @@ fn strike(storm: &Storm<'_>, chance: &mut Chance, fault: Fault) {
         Fault::GitBack => stage.git.start_again(),
         Fault::GitAwayForAMinute => {
             stage.git.stop();
-            std::thread::sleep(Duration::from_secs(60));
+            std::thread::sleep(Duration::from_mins(1));
             stage.git.start_again();
         }
     }
