@@ -78,7 +78,7 @@ impl Role {
             }
             if let Ok(variants) = self.variants().await {
                 let now = self.world.now();
-                let waits = variants.iter().filter_map(|v| waits_since(v));
+                let waits = variants.iter().filter_map(waits_since);
                 let longest = waits.map(|since| now.0.saturating_sub(since)).max();
                 #[expect(clippy::cast_precision_loss, reason = "seconds, for a graph")]
                 self.world

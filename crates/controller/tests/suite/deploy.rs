@@ -79,10 +79,8 @@ fn has_conditions(cluster: &Cluster, path: &str) {
     until(&format!("{path} has a status"), || {
         let object = cluster.get(path).ok_or("no such object")?;
         let conditions = object["status"]["conditions"].as_array();
-        match conditions.is_some_and(|c| !c.is_empty()) {
-            true => Ok(()),
-            false => Err(object.to_string()),
-        }
+        let told = conditions.is_some_and(|c| !c.is_empty());
+        told.then_some(()).ok_or_else(|| object.to_string())
     });
 }
 

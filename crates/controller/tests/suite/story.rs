@@ -9,6 +9,7 @@ mod edge;
 mod moor;
 pub(crate) mod pusher;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -37,7 +38,8 @@ spec: {kind: network, prefix: 10.60.2.0/24, networkInstance: {name: vpc-ran, nam
 "
     .to_owned();
     for edge in ["edge-1", "edge-2"] {
-        text += &format!(
+        let _ = write!(
+            text,
             "---
 apiVersion: infra.nephio.org/v1alpha1
 kind: WorkloadCluster
@@ -57,7 +59,8 @@ spec:
         );
     }
     for (name, deployment) in [("blueprints", false), ("edge-1", true), ("edge-2", true)] {
-        text += &format!(
+        let _ = write!(
+            text,
             "---
 apiVersion: config.porch.kpt.dev/v1alpha1
 kind: Repository

@@ -259,7 +259,6 @@ fn what_a_cluster_says_in_git_is_the_deployed_condition() {
         );
         Scene::git(&work, &["pull", "-q", "--rebase"]);
         std::fs::create_dir_all(work.join(".status")).unwrap();
-        #[expect(clippy::disallowed_methods, reason = "a file of a test")]
         std::fs::write(work.join(".status/sync-status.yaml"), text).unwrap();
         Scene::git(&work, &["add", "."]);
         Scene::git(&work, &["commit", "-q", "-m", "status"]);

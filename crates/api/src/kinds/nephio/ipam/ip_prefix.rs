@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PrefixKind;
-use crate::{AddrRange, HostCidr, Span};
 use crate::kinds::text::{empty_is_none, host_cidr_or_empty};
 use crate::kinds::{Reference, StatusCondition};
+use crate::{AddrRange, HostCidr, Span};
 
 /// A pool, and what in it is already spoken for.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,11 +37,7 @@ use crate::kinds::{Reference, StatusCondition};
     ),
     printcolumn(name = "Size", type_ = "string", json_path = ".status.size"),
     printcolumn(name = "Used", type_ = "string", json_path = ".status.used"),
-    printcolumn(
-        name = "Reserved",
-        type_ = "string",
-        json_path = ".status.reserved"
-    ),
+    printcolumn(name = "Reserved", type_ = "string", json_path = ".status.reserved"),
     printcolumn(name = "Free", type_ = "string", json_path = ".status.free"),
     printcolumn(
         name = "Ready",

@@ -29,11 +29,7 @@ use crate::kinds::StatusCondition;
     ),
     printcolumn(name = "Size", type_ = "string", json_path = ".status.size"),
     printcolumn(name = "Used", type_ = "string", json_path = ".status.used"),
-    printcolumn(
-        name = "Reserved",
-        type_ = "string",
-        json_path = ".status.reserved"
-    ),
+    printcolumn(name = "Reserved", type_ = "string", json_path = ".status.reserved"),
     printcolumn(name = "Free", type_ = "string", json_path = ".status.free"),
     printcolumn(
         name = "Ready",

@@ -25,11 +25,7 @@ use crate::kinds::StatusCondition;
     doc = "One space of VLAN ids; usually one per cluster, with its name.",
     printcolumn(name = "Size", type_ = "string", json_path = ".status.size"),
     printcolumn(name = "Used", type_ = "string", json_path = ".status.used"),
-    printcolumn(
-        name = "Reserved",
-        type_ = "string",
-        json_path = ".status.reserved"
-    ),
+    printcolumn(name = "Reserved", type_ = "string", json_path = ".status.reserved"),
     printcolumn(name = "Free", type_ = "string", json_path = ".status.free"),
     printcolumn(
         name = "Ready",
