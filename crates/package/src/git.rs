@@ -11,7 +11,7 @@
 //! way to a package are read and made anew.
 //!
 //! **Never a force.** A branch moves by an ordinary push, which a server refuses unless it is a fast-forward. A ref that is made or
-//! deleted is guarded with `--force-with-lease=REF:EXPECTED`, where EXPECTED is the value that was read (nothing, for a new one):
+//! deleted, and a draft that moves forward (an ordinary push would make it anew where somebody removed it), is guarded with `--force-with-lease=REF:EXPECTED`, where EXPECTED is the value that was read (nothing, for a new one):
 //! a compare-and-swap that can create where nothing is and delete what was seen, and never overwrites anything.
 //!
 //! **Secrets.** A token reaches `git` in the environment of that one process, from where a credential helper hands it to the one host

@@ -4,7 +4,7 @@
 //! ref or the pools changed, and now and then so that reservations of living drafts do not lapse.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kube::Api;
@@ -28,7 +28,11 @@ const RENEW: Duration = Duration::from_mins(5);
 
 /// What was seen of every repository last.
 #[derive(Default)]
-pub(super) struct Memory(Mutex<BTreeMap<String, Looked>>);
+pub(super) struct Memory {
+    looked: Mutex<BTreeMap<String, Looked>>,
+    /// Where each package that is or was open was seen last, by its id.
+    homes: Mutex<BTreeMap<String, String>>,
+}
 
 /// What was seen of one.
 #[derive(Clone, Debug)]
@@ -47,8 +51,7 @@ pub(super) struct Looked {
 
 impl Memory {
     fn get(&self, name: &str) -> Option<Looked> {
-        let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.get(name).cloned()
+        lock(&self.looked).get(name).cloned()
     }
 
     /// Whether it was looked at since the program began.
@@ -62,22 +65,44 @@ impl Memory {
     }
 
     fn put(&self, name: String, looked: Looked) {
-        let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.insert(name, looked);
+        let mut homes = lock(&self.homes);
+        for id in &looked.open {
+            homes.insert(id.clone(), name.clone());
+        }
+        drop(homes);
+        lock(&self.looked).insert(name, looked);
     }
 
-    /// The ids that are open in these, and since when all of them are known; None where one was never seen.
-    pub(super) fn open(&self, names: &[String]) -> Option<(BTreeSet<String>, Instant)> {
-        let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut open = BTreeSet::new();
+    /// The ids that are open in these, by the last look at each.
+    pub(super) fn open(&self, names: &[String]) -> BTreeSet<String> {
+        let looked = lock(&self.looked);
+        let known = names.iter().filter_map(|name| looked.get(name));
+        known.flat_map(|l| l.open.iter().cloned()).collect()
+    }
+
+    /// Since when all of these are known; None where one was never seen.
+    pub(super) fn since(&self, names: &[String]) -> Option<Instant> {
+        let looked = lock(&self.looked);
         let mut since = Instant::now();
         for name in names {
-            let looked = memory.get(name)?;
-            open.extend(looked.open.iter().cloned());
-            since = since.min(looked.at);
+            since = since.min(looked.get(name)?.at);
         }
-        Some((open, since))
+        Some(since)
     }
+
+    /// The repository that a package was open in last, as far as this program saw.
+    pub(super) fn home(&self, id: &str) -> Option<String> {
+        lock(&self.homes).get(id).cloned()
+    }
+
+    /// A package that nobody asks for any more.
+    pub(super) fn forget(&self, id: &str) {
+        lock(&self.homes).remove(id);
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One look.

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Git refs are the truth. Easy to get wrong: a draft is reserved before it is pushed, and a repository that cannot be read
-//! hides its drafts. So nothing is given back while a pass of ours is between the two, and never while a repository is
-//! away; its reservations lapse by themselves.
+//! hides its drafts. So nothing is given back while a pass of ours is between the two, and never while the repository of the
+//! draft is away (any of them, where this program never saw the draft); its reservations lapse by themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -101,19 +101,26 @@ impl Role {
         let mut ours = self.repositories().await?;
         ours.retain(repository::is_deployment);
         let names: Vec<String> = ours.iter().map(key).collect();
-        let Some((open, known)) = self.memory.open(&names) else {
-            return Ok(()); // one was not looked at yet
-        };
+        let open = self.memory.open(&names);
         let lost = reserved.into_iter().filter(|(_, id)| !open.contains(id));
         let lost: BTreeSet<Owner> = lost.collect();
         missing.retain(|owner, _| lost.contains(owner));
         for owner in &lost {
             missing.entry(owner.clone()).or_insert_with(Instant::now);
         }
-        let due = missing
-            .iter()
-            .filter(|(_, since)| since.elapsed() >= patience && known > **since);
-        let due: Vec<Owner> = due.map(|(owner, _)| owner.clone()).collect();
+        let mut needed = BTreeSet::new();
+        let mut due = Vec::new();
+        for (owner, since) in &*missing {
+            let homes = self.homes(&owner.1, &names);
+            let known = self
+                .memory
+                .since(&homes)
+                .is_some_and(|known| known > *since);
+            if since.elapsed() >= patience && known {
+                needed.extend(homes);
+                due.push(owner.clone());
+            }
+        }
         if due.is_empty() {
             return Ok(());
         }
@@ -122,11 +129,13 @@ impl Role {
             return Ok(()); // next time
         };
         let still = self.reserved().await?;
+        ours.retain(|repository| needed.contains(&key(repository)));
         let Some((open, mut published)) = self.read_git(&ours).await? else {
             return Ok(());
         };
         for owner in due {
             missing.remove(&owner);
+            self.memory.forget(&owner.1);
             if !still.contains(&owner) || open.contains(&owner.1) {
                 continue;
             }
@@ -139,6 +148,14 @@ impl Role {
             }
         }
         Ok(())
+    }
+
+    /// The repositories that say whether a package is open: the one where it was, as far as this program saw it; else all.
+    fn homes(&self, id: &str, all: &[String]) -> Vec<String> {
+        match self.memory.home(id).filter(|home| all.contains(home)) {
+            Some(home) => vec![home],
+            None => all.to_vec(),
+        }
     }
 
     /// The ids that are open, and what is published; None where a repository is not in order.

@@ -20,6 +20,15 @@ pub enum Update {
         /// Where it points.
         to: Oid,
     },
+    /// It moves forward from what was seen, to a descendant of that; where somebody removed it, it stays removed.
+    Follow {
+        /// Which.
+        name: String,
+        /// What was seen.
+        seen: Oid,
+        /// Where it points.
+        to: Oid,
+    },
     /// It goes, if it still is what was seen.
     Delete {
         /// Which.
@@ -32,9 +41,10 @@ pub enum Update {
 impl Update {
     fn name(&self) -> &str {
         match self {
-            Self::Create { name, .. } | Self::Advance { name, .. } | Self::Delete { name, .. } => {
-                name
-            }
+            Self::Create { name, .. }
+            | Self::Advance { name, .. }
+            | Self::Follow { name, .. }
+            | Self::Delete { name, .. } => name,
         }
     }
 }
@@ -54,6 +64,10 @@ impl Mirror {
                     specs.push(format!("{to}:{name}"));
                 }
                 Update::Advance { name, to } => specs.push(format!("{to}:{name}")),
+                Update::Follow { name, seen, to } => {
+                    leases.push(format!("--force-with-lease={name}:{seen}"));
+                    specs.push(format!("{to}:{name}"));
+                }
                 Update::Delete { name, seen } => {
                     leases.push(format!("--force-with-lease={name}:{seen}"));
                     specs.push(format!(":{name}"));

@@ -110,9 +110,9 @@ impl Packages {
         }
         let commit = mirror.commit(&self.commit(mirror, draft, parents))?;
         let (name, to) = (format!("refs/heads/{name}"), commit.clone());
-        let unchanged = false;
+        let (seen, unchanged) = (tip.commit.clone(), false);
         Ok((
-            vec![Update::Advance { name, to }],
+            vec![Update::Follow { name, seen, to }],
             Pushed { commit, unchanged },
         ))
     }

@@ -640,6 +640,31 @@ fn a_draft_that_somebody_removed_is_not_made_again_by_who_was_changing_it() {
 }
 
 #[test]
+fn a_draft_that_is_removed_between_the_look_and_the_push_stays_removed() {
+    let forge = Forge::new();
+    let packages = forge.packages();
+    let tip = push(&packages, "p", "w", &files("p", &[]), Base::New).commit;
+    let remover = forge.packages();
+    let (changing, tries) = forge.disturbed(move |nth| {
+        if nth == 0 {
+            let removed = remover.reject(&name("p"), &workspace("w"), true);
+            removed.expect("it is removed");
+        }
+    });
+    let changed = files("p", &[("more.yaml", "kind: ConfigMap\n")]);
+    let change = draft("p", "w", &changed, Base::Tip(tip));
+    let refused = changing.write(&change).expect_err("it is gone");
+    assert!(matches!(refused, Error::Absent { .. }), "{refused}");
+    let open = packages.look(&name("p")).expect("it is read").open;
+    assert!(open.is_empty(), "it is made again");
+    assert_eq!(
+        tries.load(std::sync::atomic::Ordering::SeqCst),
+        1,
+        "it was disturbed"
+    );
+}
+
+#[test]
 fn what_is_open_and_what_is_published_is_seen_at_once() {
     let forge = Forge::new();
     let packages = forge.packages();
