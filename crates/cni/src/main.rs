@@ -1,0 +1,3 @@
+//! Program: every CNI plugin in one small multi-call binary.
+
+fn main() {}

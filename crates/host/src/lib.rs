@@ -1,0 +1,1 @@
+//! Acts: Linux network namespaces, blocking netlink, sysfs, device records.

@@ -1,0 +1,1 @@
+//! Decides: intents and low-level kinds become one typed form, a revision and node configuration.
