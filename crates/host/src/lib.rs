@@ -1,1 +1,3 @@
 //! Acts: Linux network namespaces, blocking netlink, sysfs, device records.
+
+pub mod fault;
