@@ -36,6 +36,11 @@ const COMPONENTS: &[Component] = &[
         "containernetworking-plugins",
         "rendered NADs in the reference plugins",
     ),
+    everyday(
+        "cni-plugins",
+        go::CNI_PLUGINS,
+        "conformance and switching beside the reference plugins",
+    ),
     debian("iputils-arping", "who answers for an address"),
     debian("iputils-ping", "whether one subnet reaches the other"),
     everyday("etcd", go::ETCD, "controllers on a real API server"),
@@ -57,11 +62,6 @@ const COMPONENTS: &[Component] = &[
     on_demand("kubelet", go::KUBELET, "the node: CNI, DRA and NRI"),
     later("containerd", "2.3.7", "the node: CNI, DRA and NRI"),
     later(
-        "cni-plugins",
-        "1.9.1",
-        "benchmarks against the reference plugins",
-    ),
-    later(
         "multus",
         "4.2.3",
         "benchmarks and conformance of the meta plugin",
@@ -69,7 +69,7 @@ const COMPONENTS: &[Component] = &[
 ];
 
 /// Rooms whose tests use components.
-const ROOMS: &[&str] = &["book", "cli", "controller", "package", "testkit"];
+const ROOMS: &[&str] = &["book", "cli", "cni", "controller", "package", "testkit"];
 
 const fn debian(name: &'static str, used_by: &'static str) -> Component {
     Component {

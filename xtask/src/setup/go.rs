@@ -19,8 +19,8 @@ use crate::shell::output;
 pub(super) struct Program {
     /// Of what is built; the program says it too.
     pub(super) version: &'static str,
-    /// What is built: `.`, or a package of a module that ours requires.
-    package: &'static str,
+    /// What is built: `.`, or a package of a module that ours requires. Several keep their own names.
+    packages: &'static [&'static str],
     /// The variables that hold versions, where the linker must set them.
     says_version: &'static [(&'static str, &'static str)],
     /// The module's files.
@@ -43,7 +43,7 @@ macro_rules! files {
 /// The parts of kpt that call functions. Its own main package needs a nested module that no proxy serves.
 pub(super) const KPT: Program = Program {
     version: "1.0.0-beta.60",
-    package: ".",
+    packages: &["."],
     says_version: &[("main.version", "1.0.0-beta.60")],
     files: files!("kpt", "main.go"),
     #[cfg(test)]
@@ -53,25 +53,25 @@ pub(super) const KPT: Program = Program {
 /// The server alone; the command-line client is another program.
 pub(super) const ETCD: Program = Program {
     version: "3.6.16",
-    package: ".",
+    packages: &["."],
     says_version: &[],
     files: files!("etcd", "main.go"),
     #[cfg(test)]
     of: "go.etcd.io/etcd/server/v3",
 };
 
-pub(super) const KUBE_APISERVER: Program = kubernetes("k8s.io/kubernetes/cmd/kube-apiserver");
+pub(super) const KUBE_APISERVER: Program = kubernetes(&["k8s.io/kubernetes/cmd/kube-apiserver"]);
 pub(super) const KUBE_CONTROLLER_MANAGER: Program =
-    kubernetes("k8s.io/kubernetes/cmd/kube-controller-manager");
-pub(super) const KUBE_SCHEDULER: Program = kubernetes("k8s.io/kubernetes/cmd/kube-scheduler");
-pub(super) const KUBECTL: Program = kubernetes("k8s.io/kubernetes/cmd/kubectl");
-pub(super) const KUBELET: Program = kubernetes("k8s.io/kubernetes/cmd/kubelet");
+    kubernetes(&["k8s.io/kubernetes/cmd/kube-controller-manager"]);
+pub(super) const KUBE_SCHEDULER: Program = kubernetes(&["k8s.io/kubernetes/cmd/kube-scheduler"]);
+pub(super) const KUBECTL: Program = kubernetes(&["k8s.io/kubernetes/cmd/kubectl"]);
+pub(super) const KUBELET: Program = kubernetes(&["k8s.io/kubernetes/cmd/kubelet"]);
 
 /// One module for all of them, so that they share what they are built from.
-const fn kubernetes(package: &'static str) -> Program {
+const fn kubernetes(packages: &'static [&'static str]) -> Program {
     Program {
         version: "1.36.3",
-        package,
+        packages,
         // Without these it calls itself v0.0.0, and refuses clients for their age.
         says_version: &[
             ("k8s.io/component-base/version.gitVersion", "v1.36.3"),
@@ -86,7 +86,7 @@ const fn kubernetes(package: &'static str) -> Program {
 
 pub(super) const HELM: Program = Program {
     version: "3.22.0",
-    package: "helm.sh/helm/v3/cmd/helm",
+    packages: &["helm.sh/helm/v3/cmd/helm"],
     // The others are the Kubernetes of its client library, as its authors set them: what a chart is told without a cluster.
     says_version: &[
         ("helm.sh/helm/v3/internal/version.version", "v3.22.0"),
@@ -102,11 +102,34 @@ pub(super) const HELM: Program = Program {
 
 pub(super) const WHEREABOUTS: Program = Program {
     version: "0.8.0",
-    package: "github.com/k8snetworkplumbingwg/whereabouts/cmd",
+    packages: &["github.com/k8snetworkplumbingwg/whereabouts/cmd"],
     says_version: &[],
     files: files!("whereabouts"),
     #[cfg(test)]
     of: "github.com/k8snetworkplumbingwg/whereabouts",
+};
+
+/// The reference plugins that ours replace: peers of the conformance suite and of the bench.
+pub(super) const CNI_PLUGINS: Program = Program {
+    version: "1.9.1",
+    packages: &[
+        "github.com/containernetworking/plugins/plugins/ipam/host-local",
+        "github.com/containernetworking/plugins/plugins/ipam/static",
+        "github.com/containernetworking/plugins/plugins/main/bridge",
+        "github.com/containernetworking/plugins/plugins/main/host-device",
+        "github.com/containernetworking/plugins/plugins/main/ipvlan",
+        "github.com/containernetworking/plugins/plugins/main/macvlan",
+        "github.com/containernetworking/plugins/plugins/main/vlan",
+        "github.com/containernetworking/plugins/plugins/meta/sbr",
+        "github.com/containernetworking/plugins/plugins/meta/tuning",
+    ],
+    says_version: &[(
+        "github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion",
+        "v1.9.1",
+    )],
+    files: files!("cni-plugins"),
+    #[cfg(test)]
+    of: "github.com/containernetworking/plugins",
 };
 
 /// The directory of a program, with `bin/<name>` in it; built where it is absent.
@@ -136,11 +159,17 @@ fn build(name: &str, program: &Program, work: &Path, place: &Path) -> Result<()>
         let _ = write!(flags, " -X {variable}={value}");
     }
     let mut go = Command::new("nice");
+    let bin = files.join("bin");
+    let several = program.packages.len() > 1;
+    if several {
+        // Go takes a directory that exists as the place for all of them.
+        fs::create_dir(&bin).with_context(|| format!("cannot make {}", bin.display()))?;
+    }
     go.args(["go", "build", "-mod=readonly", "-trimpath", "-ldflags"])
         .arg(flags)
         .arg("-o")
-        .arg(files.join("bin").join(name))
-        .arg(program.package)
+        .arg(if several { bin } else { bin.join(name) })
+        .args(program.packages)
         .current_dir(&source)
         .env("CGO_ENABLED", "0")
         .env("GOTOOLCHAIN", "local")
@@ -161,7 +190,7 @@ fn build(name: &str, program: &Program, work: &Path, place: &Path) -> Result<()>
 mod tests {
     use super::*;
 
-    const ALL: [Program; 9] = [
+    const ALL: [Program; 10] = [
         KPT,
         ETCD,
         KUBE_APISERVER,
@@ -171,6 +200,7 @@ mod tests {
         KUBELET,
         HELM,
         WHEREABOUTS,
+        CNI_PLUGINS,
     ];
 
     #[test]
