@@ -43,6 +43,19 @@ const COMPONENTS: &[Component] = &[
     ),
     debian("iputils-arping", "who answers for an address"),
     debian("iputils-ping", "whether one subnet reaches the other"),
+    // Each with the libraries that a machine with iproute2 does not have already.
+    debian(
+        "nftables",
+        "the bridge plugin's masquerading and MAC checks",
+    ),
+    debian("libnftables1", "nftables"),
+    debian("libnftnl11", "nftables, iptables"),
+    debian("libjansson4", "nftables"),
+    debian("iptables", "rules that the reference bridge plugin left"),
+    debian("openvswitch-switch", "the ovs plugin on a real switch"),
+    debian("openvswitch-common", "openvswitch-switch"),
+    debian("libxdp1", "openvswitch-switch"),
+    debian("libbpf1", "openvswitch-switch"),
     everyday("etcd", go::ETCD, "controllers on a real API server"),
     everyday(
         "kube-apiserver",
