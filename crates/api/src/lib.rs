@@ -15,6 +15,7 @@ mod ifname;
 #[cfg(feature = "kinds")]
 pub mod kinds;
 mod mac;
+pub mod net;
 mod object;
 mod selector;
 mod time;
