@@ -9,6 +9,7 @@
 //! Everything is a function over text and values: no client, no files. Easy to get wrong: an address
 //! has one carrier. It stands in the NAD *or* in the annotation; with Multus both means twice.
 
+pub mod cni;
 pub mod config;
 pub mod nad;
 pub mod networks;

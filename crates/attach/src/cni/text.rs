@@ -1,0 +1,72 @@
+//! The grammars of the protocol's strings, and the reading of JSON as Go writes it.
+//!
+//! Easy to get wrong: `null` is how Go says "absent", and configurations pass through Go programs.
+
+use serde_json::Value;
+
+use super::error::CniError;
+
+fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|b| b.is_ascii_alphanumeric())
+        && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+}
+
+/// A container id: it becomes part of file names, so its characters are few.
+pub fn check_container(id: &str) -> Result<(), CniError> {
+    if id.is_empty() {
+        return Err(CniError::new(
+            CniError::UNKNOWN_CONTAINER,
+            "missing containerID",
+        ));
+    }
+    if is_name(id) {
+        return Ok(());
+    }
+    Err(CniError::env(format!(
+        "invalid characters in containerID {id:?}: begin with a letter or digit, then letters, digits, _ . -"
+    )))
+}
+
+/// A network's name: the same characters, for the same reason.
+pub fn check_network(name: &str) -> Result<(), CniError> {
+    if name.is_empty() {
+        return Err(CniError::config("name", "missing network name"));
+    }
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(CniError::config(
+        "name",
+        format!(
+            "invalid characters in network name {name:?}: begin with a letter or digit, then letters, digits, _ . -"
+        ),
+    ))
+}
+
+/// A plugin's name, which is looked up in directories: one path component and nothing else.
+pub fn check_plugin(field: &str, name: &str) -> Result<(), CniError> {
+    let why = if name.is_empty() {
+        "it is missing"
+    } else if name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
+        "it names a program in CNI_PATH, so it cannot be a path"
+    } else {
+        return Ok(());
+    };
+    Err(CniError::config(
+        field,
+        format!("{name:?} is no plugin: {why}"),
+    ))
+}
+
+/// The value without members that are `null`, at every depth: absent, as Go reads them.
+pub fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(_, v)| !v.is_null());
+            Value::Object(kept.map(|(k, v)| (k.clone(), without_nulls(v))).collect())
+        }
+        Value::Array(list) => Value::Array(list.iter().map(without_nulls).collect()),
+        other => other.clone(),
+    }
+}
