@@ -1,0 +1,1 @@
+//! Plugins that change an interface which an earlier plugin of the list made, a file each.

@@ -1,0 +1,134 @@
+//! From the process's environment to a plugin and back.
+//!
+//! The order is the reference library's, because its tests look at it: the verb, the variables of the verb
+//! (all missing ones at once), standard input, the configuration, then the plugin.
+//!
+//! Easy to get wrong: a panic anywhere must still end as an error object, since a runtime that reads nothing
+//! shows nothing.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _};
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use mooring_attach::cni::{CniError, Config, Env, Request, Verb, Version};
+
+use crate::call::Call;
+use crate::output::{Answer, print};
+use crate::paths::Paths;
+use crate::plugin::{Entry, TABLE, find};
+use crate::{log, person};
+
+/// Serves one call.
+pub(crate) fn run() -> ExitCode {
+    static SAID: Mutex<String> = Mutex::new(String::new());
+    panic::set_hook(Box::new(|info| {
+        let text = info.to_string().replace('\n', " ");
+        log::say(format_args!("moor-cni: {text}"));
+        if let Ok(mut said) = SAID.lock() {
+            *said = text;
+        }
+    }));
+    let answer = panic::catch_unwind(AssertUnwindSafe(|| {
+        let mut args = std::env::args_os();
+        let own = args.next().unwrap_or_default();
+        serve(&own, args.collect())
+    }));
+    print(answer.unwrap_or_else(|_| {
+        let said = SAID.lock().map(|said| said.clone()).unwrap_or_default();
+        let error = CniError::internal("moor-cni panicked; this is a defect, please report it");
+        Answer::Error(error.with_details(said), None)
+    }))
+}
+
+fn serve(own: &OsStr, args: Vec<OsString>) -> Answer {
+    let env = Env::new(std::env::vars_os());
+    let entry = entry_of(own);
+    let verb = match env.verb() {
+        Ok(Some(verb)) => verb,
+        Ok(None) => return person::answer(entry, args),
+        Err(error) => return Answer::Error(error, None),
+    };
+    if verb == Verb::Version {
+        // A runtime may leave standard input open and say nothing.
+        return Answer::Json(Version::supported());
+    }
+    let invocation = match env.call(verb) {
+        Ok(invocation) => invocation,
+        Err(error) => return Answer::Error(error, None),
+    };
+    let stdin = match read(&mut io::stdin().lock()) {
+        Ok(stdin) => stdin,
+        Err(error) => return Answer::Error(error, None),
+    };
+    let request = match Request::new(invocation, &stdin) {
+        Ok(request) => request,
+        Err(error) => return Answer::Error(error, version_in(&stdin)),
+    };
+    let version = request.config.version;
+    match call(entry, &request) {
+        Ok(answer) => answer,
+        Err(error) => Answer::Error(error, Some(version)),
+    }
+}
+
+fn call(entry: Option<&'static Entry>, request: &Request) -> Result<Answer, CniError> {
+    let entry = match entry {
+        Some(entry) => entry,
+        None => by_type(&request.config.plugin)?,
+    };
+    let paths = Paths::from_env();
+    let call = Call {
+        request,
+        paths: &paths,
+    };
+    let plugin = entry.plugin;
+    match request.verb {
+        Verb::Add => {
+            let result = plugin.add(&call)?;
+            return Ok(Answer::Json(result.to(request.config.version)));
+        }
+        Verb::Del => plugin.del(&call)?,
+        Verb::Check => plugin.check(&call)?,
+        Verb::Status => plugin.status(&call)?,
+        Verb::Gc => plugin.gc(&call)?,
+        Verb::Version => {}
+    }
+    Ok(Answer::Nothing)
+}
+
+/// The plugin that the program's name says; `None` under its own name. An IPAM plugin is started with its
+/// caller's configuration, so the name comes before `type`.
+fn entry_of(own: &OsStr) -> Option<&'static Entry> {
+    let name = Path::new(own).file_name()?.to_str()?;
+    find(name)
+}
+
+fn by_type(name: &str) -> Result<&'static Entry, CniError> {
+    find(name).ok_or_else(|| {
+        let known: Vec<&str> = TABLE.iter().map(|entry| entry.name).collect();
+        let why = if name.is_empty() {
+            "missing".to_owned()
+        } else {
+            format!("{name:?} is no plugin of moor-cni")
+        };
+        CniError::config("type", why).with_details(format!("it has [{}]", known.join(", ")))
+    })
+}
+
+/// Standard input up to the bound; one byte more is enough to refuse it.
+fn read(stdin: &mut impl io::Read) -> Result<Vec<u8>, CniError> {
+    let mut bytes = Vec::new();
+    let bound = Config::MAX_BYTES as u64 + 1;
+    let read = stdin.take(bound).read_to_end(&mut bytes);
+    read.map_err(|e| CniError::io("error reading from stdin", e))?;
+    Ok(bytes)
+}
+
+/// For an error about a configuration that could not be read as a whole: its version, when that can be read.
+fn version_in(stdin: &[u8]) -> Option<Version> {
+    let value: serde_json::Value = serde_json::from_slice(stdin).ok()?;
+    value.get("cniVersion")?.as_str()?.parse().ok()
+}

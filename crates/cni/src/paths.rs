@@ -1,0 +1,59 @@
+//! Where state is kept: every directory that a plugin reads or writes on its own, in one place.
+//!
+//! Tests put all of it under `MOOR_CNI_ROOT`. Easy to get wrong: keys such as host-local's `dataDir` still
+//! win, and the runtime's namespace paths are never moved.
+
+use std::path::{Path, PathBuf};
+
+/// The variable that moves all state under one directory.
+pub(crate) const ROOT: &str = "MOOR_CNI_ROOT";
+
+/// Directories of state.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    /// `/var/lib/cni`: what outlives a reboot, in the reference plugins' formats.
+    pub(crate) data: PathBuf,
+    /// `/run/cni`: what a reboot ends.
+    pub(crate) run: PathBuf,
+    /// `/var/lib/cni/moor`: our own records (devices, node VLANs, installed files).
+    pub(crate) own: PathBuf,
+    /// `/run/cni/moor`: our own locks.
+    pub(crate) locks: PathBuf,
+    /// `/etc/cni`: allow lists.
+    pub(crate) etc: PathBuf,
+    /// `/sys`; under the root only where a test has put one there.
+    pub(crate) sys: PathBuf,
+    /// `/proc`; likewise.
+    pub(crate) proc: PathBuf,
+}
+
+impl Paths {
+    /// The compiled defaults, or all under `MOOR_CNI_ROOT`.
+    pub(crate) fn from_env() -> Self {
+        let root = std::env::var_os(ROOT).filter(|root| !root.is_empty());
+        Self::under(Path::new(root.as_deref().unwrap_or("/".as_ref())))
+    }
+
+    /// All of it under a directory.
+    pub(crate) fn under(root: &Path) -> Self {
+        let kernel = |name: &str| {
+            let own = root.join(name);
+            if own.is_dir() {
+                own
+            } else {
+                Path::new("/").join(name)
+            }
+        };
+        let data = root.join("var/lib/cni");
+        let run = root.join("run/cni");
+        Self {
+            own: data.join("moor"),
+            locks: run.join("moor"),
+            etc: root.join("etc/cni"),
+            sys: kernel("sys"),
+            proc: kernel("proc"),
+            data,
+            run,
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The built program, from outside: one module per topic.
+
+mod protocol;

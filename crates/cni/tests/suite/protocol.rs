@@ -1,0 +1,1 @@
+//! The protocol: environment, versions, errors, as a runtime sees them.
