@@ -24,6 +24,7 @@ mod serve;
 mod shutdown;
 mod sync;
 mod telemetry;
+mod told;
 mod webhook;
 mod world;
 

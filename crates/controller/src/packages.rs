@@ -51,6 +51,7 @@ use crate::error::Error;
 use crate::ipam;
 use crate::living::{self, Living, Need};
 use crate::metrics::Pass;
+use crate::told::{Gone, told};
 use crate::world::World;
 use book::Book;
 use cache::Cache;
@@ -171,10 +172,10 @@ fn control(
         .combine(predicates::annotations)
         .combine(predicates::labels)
         .combine(predicates::finalizers);
-    let stream = watcher(api, watcher::Config::default())
+    let events = watcher(api, watcher::Config::default())
         .default_backoff()
-        .reflect(writer)
-        .applied_objects()
+        .reflect(writer);
+    let stream = told(events, store.clone(), Gone::Not)
         .predicate_filter(matters, PredicateConfig::default());
     let controller = Controller::for_stream_with(stream, store, resource)
         .with_config(kube::runtime::controller::Config::default().concurrency(AT_ONCE))

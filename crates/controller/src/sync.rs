@@ -29,7 +29,8 @@ use anyhow::Result;
 use futures::StreamExt as _;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::controller::Action;
-use kube::runtime::{Controller, watcher};
+use kube::runtime::watcher::{self, watcher};
+use kube::runtime::{Controller, WatchStreamExt as _, reflector};
 use kube::{Api, Resource as _, ResourceExt as _};
 use mooring_api::Status;
 use mooring_api::kinds::configsync::{RootSync, RootSyncStatus};
@@ -38,6 +39,7 @@ use serde_json::json;
 
 use crate::error::Error;
 use crate::living::{Living, Need};
+use crate::told::{Gone, told};
 use crate::world::World;
 use apply::Record;
 use decide::{Plan, Whose};
@@ -145,7 +147,11 @@ pub(crate) async fn run(world: World) -> Result<()> {
     let reconcile = |root: Arc<RootSync>, role: Arc<Role>| async move {
         Ok::<_, std::convert::Infallible>(role.reconcile(&root).await)
     };
-    Controller::new(api, watcher::Config::default())
+    let (store, writer) = reflector::store();
+    let events = watcher(api, watcher::Config::default())
+        .default_backoff()
+        .reflect(writer);
+    Controller::for_stream(told(events, store.clone(), Gone::Not), store)
         .graceful_shutdown_on(shutdown.wait())
         .run(reconcile, |_, error, _| match *error {}, role)
         .for_each(|_| std::future::ready(()))

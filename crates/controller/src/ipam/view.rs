@@ -163,19 +163,13 @@ impl View {
     pub(super) fn queue(&self, shelf: usize, to: UnboundedSender<Work>) {
         let shelf = &self.shelves[shelf];
         *lock(&shelf.queue) = Some(to);
-        for object in shelf.store.state() {
-            shelf.enqueue(&object);
-        }
+        shelf.enqueue_all();
     }
 
     /// Has every claim looked at.
     pub(super) fn enqueue_claims(&self) {
         let claims = self.shelves.iter().filter(|s| s.served.what.is_claim());
-        for shelf in claims {
-            for object in shelf.store.state() {
-                shelf.enqueue(&object);
-            }
-        }
+        claims.for_each(Shelf::enqueue_all);
     }
 
     /// Has the claims looked at that wait for room.
@@ -216,6 +210,23 @@ impl View {
         };
     }
 
+    /// Of the IPAllocations of an API version these are there; gives those that were known and went.
+    pub(super) fn keep_allocations(
+        &self,
+        version: &str,
+        there: &BTreeSet<(String, String, String)>,
+    ) -> Vec<(String, String, String)> {
+        let mut allocations = lock(&self.allocations);
+        let gone = allocations
+            .keys()
+            .filter(|k| k.0 == version && !there.contains(k));
+        let gone: Vec<_> = gone.cloned().collect();
+        for key in &gone {
+            allocations.remove(key);
+        }
+        gone
+    }
+
     /// An interface to a kind in a namespace.
     pub(super) fn api(&self, served: &Served, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.world.client.clone(), namespace, &served.resource)
@@ -235,6 +246,13 @@ impl Shelf {
         if let Some(queue) = queue.as_ref() {
             // Nobody leads any more: the next leader looks at everything.
             let _ = queue.unbounded_send(Ok(work));
+        }
+    }
+
+    /// Has everything looked at that is in the store.
+    pub(super) fn enqueue_all(&self) {
+        for object in self.store.state() {
+            self.enqueue(&object);
         }
     }
 

@@ -8,6 +8,7 @@
 //! Easy to get wrong: a watch that was interrupted lists again and says nothing about what went meanwhile, so the end of
 //! every list counts as "something may be gone".
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::{Arc, PoisonError};
@@ -70,13 +71,33 @@ async fn follow(
     events: impl Stream<Item = watcher::Result<Event<DynamicObject>>>,
 ) {
     let shelf = &view.shelves[nth];
+    let mut listed = BTreeSet::new();
     let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         match event {
-            Ok(Event::Init) => {}
-            Ok(Event::InitApply(object) | Event::Apply(object)) => touched(view, shelf, &object),
+            Ok(Event::Init) => listed.clear(),
+            // A claim of a list is not in the store before the list's end, and the queue drops what is not there.
+            Ok(Event::InitApply(object)) => {
+                notice(view, &object);
+                if shelf.what() == What::Allocation {
+                    listed.insert(key(&object));
+                    touched(view, shelf, &object);
+                }
+            }
+            Ok(Event::Apply(object)) => {
+                notice(view, &object);
+                touched(view, shelf, &object);
+            }
             Ok(Event::Delete(object)) => gone(view, nth, shelf, &object),
             Ok(Event::InitDone) => {
+                if shelf.what() == What::Allocation {
+                    let left = view.keep_allocations(&shelf.served.resource.api_version, &listed);
+                    left.iter().for_each(|key| comes_back(view, key));
+                    listed.clear();
+                }
+                if shelf.what().is_claim() {
+                    shelf.enqueue_all();
+                }
                 shelf.synced.send_replace(true);
                 view.gone.notify_one();
                 if shelf.what().is_pool() {
@@ -92,11 +113,14 @@ async fn follow(
     }
 }
 
-fn touched(view: &View, shelf: &Shelf, object: &DynamicObject) {
+fn notice(view: &View, object: &DynamicObject) {
     if view.living.notice(&object.metadata) {
         view.outdated();
         view.enqueue_claims();
     }
+}
+
+fn touched(view: &View, shelf: &Shelf, object: &DynamicObject) {
     match shelf.what() {
         What::Claim | What::VlanClaim => shelf.enqueue(object),
         What::Instance | What::Prefix | What::Index => view.outdated(),
@@ -114,11 +138,15 @@ fn gone(view: &View, nth: usize, shelf: &Shelf, object: &DynamicObject) {
         What::Instance | What::Prefix | What::Index => view.outdated(),
         What::Allocation => {
             view.note_allocation(key(object), None);
-            // A projection that somebody deleted comes back with its claim's next pass.
-            if let Some((_, claims)) = view.shelf(&shelf.served.resource.api_version, "IPClaim") {
-                claims.enqueue_named(&namespace, &name);
-            }
+            comes_back(view, &key(object));
         }
+    }
+}
+
+/// A projection that somebody deleted comes back with its claim's next pass.
+fn comes_back(view: &View, (version, namespace, name): &(String, String, String)) {
+    if let Some((_, claims)) = view.shelf(version, "IPClaim") {
+        claims.enqueue_named(namespace, name);
     }
 }
 

@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 
 use crate::error::{Error, chain};
 use crate::shutdown::Shutdown;
+use crate::told::{Gone, told};
 
 /// How long a watch may take until it has read everything.
 const SYNC: Duration = Duration::from_secs(20);
@@ -146,12 +147,11 @@ impl Cache {
         let store = writer.as_reader();
         let kind = resource.kind.clone();
         let touched = self.touched.clone();
-        let stream = watcher(api, watcher::Config::default())
+        let events = watcher(api, watcher::Config::default())
             .modify(|object| object.managed_fields_mut().clear())
             .default_backoff()
-            .reflect(writer)
-            .touched_objects();
-        let task = stream.for_each(move |seen| {
+            .reflect(writer);
+        let task = told(events, store.clone(), Gone::Told).for_each(move |seen| {
             match seen {
                 Ok(object) => {
                     // Nobody listens before the first reconciler runs: it reads everything anyhow.

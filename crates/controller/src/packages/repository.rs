@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::conditions::{condition, sentence, timed};
+use super::remote::Remote;
 use super::{PORCH, Role, blocking, key, reference};
 use crate::error::{Error, chain};
 
@@ -47,6 +48,11 @@ pub(super) struct Looked {
     at: Instant,
     /// The ids of packages with a draft or a proposal.
     open: BTreeSet<String>,
+    /// What the places of its packages begin with, in the book.
+    root: String,
+    /// The places of everything that is open or published in it; None where its deployment branch is absent, which says
+    /// nothing about anybody.
+    places: Option<BTreeSet<String>>,
 }
 
 impl Memory {
@@ -93,6 +99,32 @@ impl Memory {
     /// The repository that a package was open in last, as far as this program saw.
     pub(super) fn home(&self, id: &str) -> Option<String> {
         lock(&self.homes).get(id).cloned()
+    }
+
+    /// The repository of a place, and whether anything is there; None for a place in none of these, or where one of them
+    /// cannot say. Two repositories may be branches of one: then either may have it.
+    pub(super) fn stands(&self, place: &str, names: &[String]) -> Option<(String, bool)> {
+        let looked = lock(&self.looked);
+        let known = names
+            .iter()
+            .filter_map(|name| Some((name, looked.get(name)?)));
+        let around: Vec<_> = known.filter(|(_, l)| place.starts_with(&l.root)).collect();
+        let (name, _) = around.first()?;
+        let mut stands = false;
+        for (_, looked) in &around {
+            stands |= looked.places.as_ref()?.contains(place);
+        }
+        Some(((*name).clone(), stands))
+    }
+
+    /// The place of a package in a repository, where that was seen.
+    pub(super) fn place(&self, name: &str, package: &str) -> Option<String> {
+        Some(format!("{}{package}", self.get(name)?.root))
+    }
+
+    /// A package is looked for in this repository.
+    pub(super) fn belongs(&self, id: &str, name: &str) {
+        lock(&self.homes).insert(id.to_owned(), name.to_owned());
     }
 
     /// A package that nobody asks for any more.
@@ -176,6 +208,8 @@ async fn pass(object: &Object, role: &Arc<Role>) -> Result<Option<Duration>, Err
         renewed: before.as_ref().map_or(at, |b| b.renewed),
         at,
         open: ids(&standing),
+        root: place(&remote, ""),
+        places: places(&remote, &standing),
     };
     let mut findings: Vec<Finding> = Vec::new();
     if changed && is_deployment(object) && role.is_ours(object).await {
@@ -202,6 +236,23 @@ async fn pass(object: &Object, role: &Arc<Role>) -> Result<Option<Duration>, Err
     );
     report(object, said, false, role).await?;
     Ok(Some(poll))
+}
+
+/// What the book calls a package of a repository.
+fn place(remote: &Remote, package: &str) -> String {
+    remote
+        .packages
+        .repository
+        .place(package)
+        .display()
+        .to_string()
+}
+
+fn places(remote: &Remote, standing: &Standing) -> Option<BTreeSet<String>> {
+    let open = standing.open.iter().map(|(package, _)| package);
+    let all = open.chain(standing.deployed.as_ref()?);
+    let places = all.map(|package| place(remote, package.as_str()));
+    Some(places.collect())
 }
 
 /// The ids of packages that are open.
@@ -279,4 +330,59 @@ async fn report(object: &Object, said: Condition, warn: bool, role: &Role) -> Re
             .await;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(repositories: &[(&str, &str, Option<&[&str]>)]) -> (Memory, Vec<String>) {
+        let memory = Memory::default();
+        for (name, root, places) in repositories {
+            let places = places.map(|all| all.iter().map(|p| format!("{root}{p}")).collect());
+            let looked = Looked {
+                refs: String::new(),
+                all: String::new(),
+                renewed: Instant::now(),
+                at: Instant::now(),
+                open: BTreeSet::new(),
+                root: (*root).to_owned(),
+                places,
+            };
+            memory.put((*name).to_owned(), looked);
+        }
+        let names = repositories.iter().map(|(name, ..)| (*name).to_owned());
+        (memory, names.collect())
+    }
+
+    #[test]
+    fn a_package_stands_where_its_repository_has_it() {
+        let (memory, names) = memory(&[
+            ("edge", "git:a#", Some(&["upf"])),
+            ("core", "git:b#", Some(&[])),
+        ]);
+        let stands = |place: &str| memory.stands(place, &names);
+        assert_eq!(stands("git:a#upf"), Some(("edge".to_owned(), true)));
+        assert_eq!(stands("git:b#upf"), Some(("core".to_owned(), false)));
+        assert_eq!(stands("/a/directory/upf"), None, "no repository of ours");
+    }
+
+    #[test]
+    fn a_repository_without_its_branch_says_nothing() {
+        let (memory, names) = memory(&[("edge", "git:a#", None)]);
+        assert_eq!(memory.stands("git:a#upf", &names), None);
+    }
+
+    #[test]
+    fn of_two_branches_of_one_repository_either_may_have_it() {
+        let both = [
+            ("edge", "git:a#", Some(&[][..])),
+            ("core", "git:a#", Some(&["upf"][..])),
+        ];
+        let (memory, names) = memory(&both);
+        assert_eq!(
+            memory.stands("git:a#upf", &names),
+            Some(("edge".to_owned(), true))
+        );
+    }
 }

@@ -1,7 +1,8 @@
-//! Reservations whose draft is no more: published by somebody, then they are committed; or gone, then they are given back.
+//! What has addresses and is no more in Git as it was: a draft that somebody published is committed; one that is gone, and a
+//! package that somebody deleted, give back what they have.
 //!
 //! ```text
-//!  reserved in the book, open nowhere in Git, for some looks ─► alone (nothing is reserved and not yet pushed)
+//!  reserved and open nowhere, or published and nowhere any more, for some looks ─► alone (nothing is reserved and not yet pushed)
 //!     ─► Git is read once more ─┬ open after all ─► stays
 //!                               ├ published ──────► committed
 //!                               └ neither ────────► given back
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 use mooring_blueprint::Object;
 use mooring_book::{Filter, Store as _};
 use mooring_ipam::State;
-use mooring_package::{Files, Kpt, Specialise, discard, specialise};
+use mooring_package::{Files, Kpt, Specialise, discard, retire, specialise};
 use serde_json::Value;
 
 use super::remote::Remote;
@@ -97,13 +98,14 @@ impl Role {
         missing: &mut BTreeMap<Owner, Instant>,
         patience: Duration,
     ) -> Result<(), Error> {
-        let reserved = self.reserved().await?;
+        let (reserved, published) = self.owners().await?;
         let mut ours = self.repositories().await?;
         ours.retain(repository::is_deployment);
         let names: Vec<String> = ours.iter().map(key).collect();
         let open = self.memory.open(&names);
         let lost = reserved.into_iter().filter(|(_, id)| !open.contains(id));
-        let lost: BTreeSet<Owner> = lost.collect();
+        let mut lost: BTreeSet<Owner> = lost.collect();
+        lost.extend(self.deleted(published, &names).await?);
         missing.retain(|owner, _| lost.contains(owner));
         for owner in &lost {
             missing.entry(owner.clone()).or_insert_with(Instant::now);
@@ -128,7 +130,8 @@ impl Role {
         else {
             return Ok(()); // next time
         };
-        let still = self.reserved().await?;
+        let (mut still, published) = self.owners().await?;
+        still.extend(published.into_keys());
         ours.retain(|repository| needed.contains(&key(repository)));
         let Some((open, mut published)) = self.read_git(&ours).await? else {
             return Ok(());
@@ -148,6 +151,38 @@ impl Role {
             }
         }
         Ok(())
+    }
+
+    /// Of what was published, what stands nowhere any more and is no variant's: a variant decides about its own.
+    async fn deleted(
+        &self,
+        published: BTreeMap<Owner, String>,
+        names: &[String],
+    ) -> Result<Vec<Owner>, Error> {
+        let text = |v: &Object, at: &str| {
+            v.value
+                .pointer(at)
+                .and_then(Value::as_str)
+                .map(ToOwned::to_owned)
+        };
+        let variants = self.variants().await?;
+        let place = |v: &Object| {
+            let repo = text(v, "/spec/downstream/repo")?;
+            let name = format!("Repository {}/{repo}", v.namespace());
+            self.memory
+                .place(&name, &text(v, "/spec/downstream/package")?)
+        };
+        let decided: BTreeSet<String> = variants.iter().filter_map(place).collect();
+        let mut gone = Vec::new();
+        for (owner, place) in published {
+            if let Some((home, false)) = self.memory.stands(&place, names)
+                && !decided.contains(&place)
+            {
+                self.memory.belongs(&owner.1, &home);
+                gone.push(owner);
+            }
+        }
+        Ok(gone)
     }
 
     /// The repositories that say whether a package is open: the one where it was, as far as this program saw it; else all.
@@ -188,16 +223,19 @@ impl Role {
         Ok(Some((open, published)))
     }
 
-    /// Who has something reserved.
-    async fn reserved(&self) -> Result<BTreeSet<Owner>, Error> {
+    /// Who has something reserved; and who was published, with its place.
+    async fn owners(&self) -> Result<(BTreeSet<Owner>, BTreeMap<Owner, String>), Error> {
         let book = self.book.clone();
         blocking(move || {
-            let leases = book.with(|store| store.leases(&Filter::default()))?;
-            let reserved = leases
-                .into_iter()
-                .filter(|l| matches!(l.state, State::Reserved { .. }));
-            let owners = reserved.map(|l| (l.holder.cluster, l.holder.package));
-            Ok(owners.filter(|(_, id)| !id.is_empty()).collect())
+            book.with(|store| {
+                let reserved = store.leases(&Filter::default())?.into_iter();
+                let reserved = reserved.filter(|l| matches!(l.state, State::Reserved { .. }));
+                let owners = reserved.map(|l| (l.holder.cluster, l.holder.package));
+                let owners = owners.filter(|(_, id)| !id.is_empty()).collect();
+                let records = store.packages()?.into_iter();
+                let published = records.map(|r| ((r.cluster, r.id), r.path)).collect();
+                Ok((owners, published))
+            })
         })
         .await
     }
@@ -242,18 +280,20 @@ impl Role {
         .await
     }
 
-    /// There is no such draft.
+    /// There is neither draft nor version: what it has goes back.
     async fn give_back(&self, (cluster, id): &Owner) -> Result<(), Error> {
+        let site = self.pools().await?;
         let (book, world) = (self.book.clone(), self.world.clone());
         let (cluster, id) = (cluster.clone(), id.clone());
         tracing::info!(
             cluster,
             id,
-            "the draft is gone: its addresses are given back"
+            "the package is gone: its addresses are given back"
         );
         blocking(move || {
             world.fence()?;
-            book.with(|store| discard(store, &cluster, &id, &BTreeSet::new(), world.now()))?;
+            let site = site_of(&site);
+            book.with(|store| retire(store, &site, &cluster, &id, world.now()))?;
             Ok(())
         })
         .await

@@ -239,7 +239,6 @@ fn tail(log: &str) -> String {
 }
 
 #[test]
-#[ignore = "soak: an open defect, the address of a deleted package by hand was still taken after a minute on a busy machine"]
 fn pools_and_blueprints_become_interfaces_in_two_clusters_and_go_again() {
     let Some(moor) = moor::program() else {
         return;

@@ -39,11 +39,13 @@ pub struct Open {
     pub files: Files,
 }
 
-/// Everything that is open in a repository.
+/// Everything that is open in a repository, and the names of what is published in it.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
     /// Drafts and proposals. Whether they are outdated is not looked at.
     pub open: Vec<(PackageName, Open)>,
+    /// What stands on the deployment branch; None where there is no such branch.
+    pub deployed: Option<Vec<PackageName>>,
     /// Differs when anybody pushed anything.
     pub digest: String,
 }
@@ -141,7 +143,15 @@ impl Packages {
         }
         let hex = |byte: &u8| format!("{byte:02x}");
         let digest = digest.finalize()[..16].iter().map(hex).collect();
-        Ok(Standing { open, digest })
+        let deployed = match mirror.branch(&self.repository.branch) {
+            Some(main) => Some(super::list::deployed(&mirror, &main.commit)?),
+            None => None,
+        };
+        Ok(Standing {
+            open,
+            deployed,
+            digest,
+        })
     }
 
     /// Every package of the deployment branch with its files.

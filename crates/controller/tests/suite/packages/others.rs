@@ -91,6 +91,34 @@ fn a_draft_that_a_person_pushed_is_specialised_and_published_as_any_other() {
 }
 
 #[test]
+fn a_package_by_hand_that_is_deleted_in_git_gives_its_addresses_back() {
+    let Some(stage) = Stage::shared() else {
+        return;
+    };
+    let scene = stage.scene("undone", 132);
+    for package in ["ran/upf", "ran/other"] {
+        scene.draft("edge", package, "edit-1", &scene.blueprint());
+        until("the draft has its NAD", || {
+            let seen = scene.look(package);
+            let open = seen.open.first().ok_or("no draft")?;
+            let done = open
+                .files
+                .contains_key("networkattachmentdefinition_n3.yaml");
+            done.then_some(())
+                .ok_or_else(|| format!("{:?}", open.files.keys()))
+        });
+        scene.approve("edge", package, "edit-1");
+    }
+    scene.awaits_leases(&[(20, "held"), (21, "held")]);
+    scene
+        .packages("edge")
+        .delete(&"ran/upf".parse().unwrap())
+        .unwrap();
+    scene.awaits_leases(&[(21, "held")]);
+    assert!(scene.published("ran/other").is_some());
+}
+
+#[test]
 fn a_draft_whose_cluster_nobody_knows_says_so_in_its_kptfile_and_on_the_repository() {
     let Some(stage) = Stage::shared() else {
         return;
