@@ -14,18 +14,21 @@ pub(crate) enum Answer {
     Json(Value),
     /// An error, in the configuration's version as far as that is known.
     Error(CniError, Option<Version>),
-    /// Text for a person, and whether it went well.
-    Text(String, bool),
+    /// Text that a person asked for.
+    Text(String),
+    /// Everything was said on standard error already; whether it went well.
+    Said(bool),
 }
 
 /// Prints it and gives the exit code. What cannot be written is a failure too: the runtime would take an
 /// empty answer for a success.
 pub(crate) fn print(answer: Answer) -> ExitCode {
     let (text, good) = match answer {
-        Answer::Nothing => return ExitCode::SUCCESS,
+        Answer::Nothing | Answer::Said(true) => return ExitCode::SUCCESS,
+        Answer::Said(false) => return ExitCode::FAILURE,
         Answer::Json(value) => (pretty(&value), true),
         Answer::Error(error, version) => (pretty(&error.to_json(version)), false),
-        Answer::Text(text, good) => (text, good),
+        Answer::Text(text) => (text, true),
     };
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
