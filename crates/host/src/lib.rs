@@ -1,3 +1,29 @@
 //! Acts: Linux network namespaces, blocking netlink, sysfs, device records.
+//!
+//! ```text
+//!  observe  Netns::netlink ─► Netlink::{link, addrs, routes, rules, neighbours} ─► api::net values
+//!  diff     diff(wanted, seen) ─► Vec<Change>                                      pure
+//!  apply    Netlink::apply / Batch: many messages, one send, one answer each
+//! ```
+//!
+//! Called by the CNI plugins and the node agent. No Kubernetes, no policy, no async runtime: every call blocks, and every
+//! wait has a bound. Netlink's own types end at this crate's door; callers see the values of [`mooring_api::net`].
+//!
+//! Easy to get wrong: only [`Netns`] changes the namespace of a thread, and only of a thread it has just made. A
+//! [`Netlink`] stays in the namespace that it was opened in, so it may be used from anywhere.
 
+mod change;
+mod diff;
 pub mod fault;
+pub mod file;
+mod netlink;
+mod netns;
+mod snapshot;
+pub mod sysctl;
+pub mod sysfs;
+
+pub use change::Change;
+pub use diff::diff;
+pub use netlink::{Batch, Netlink, NetlinkError};
+pub use netns::{Netns, NetnsError, NetnsId};
+pub use snapshot::{RestoreError, restore, snapshot};

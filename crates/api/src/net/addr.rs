@@ -21,7 +21,7 @@ pub struct Addr {
     /// IPv4 broadcast address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broadcast: Option<Ipv4Addr>,
-    /// IPv4 label, such as `eth0:1`; `None` for the link's own name.
+    /// IPv4 label, such as `eth0:1`; `None` and the link's own name are the same wish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// How far it is valid.

@@ -60,6 +60,9 @@ pub struct Route {
     /// Only for packets of that type of service (IPv4).
     #[serde(default)]
     pub tos: u8,
+    /// Seconds until it ends (IPv6); `None` for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u32>,
     /// Several next hops instead of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next_hops: Vec<NextHop>,
@@ -91,6 +94,7 @@ impl Route {
             protocol: RouteProtocol::default(),
             kind: RouteKind::default(),
             tos: 0,
+            expires: None,
             next_hops: Vec::new(),
             extra: Vec::new(),
         }

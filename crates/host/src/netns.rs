@@ -1,0 +1,248 @@
+//! Network namespaces: the only place that enters or makes one.
+//!
+//! Called by everything that works in a pod's namespace. A namespace belongs to a thread, so work inside one runs on a
+//! thread made for it, which ends with the work; no thread of the caller ever changes place. A socket keeps the namespace
+//! it was opened in, hence [`Netns::netlink`] costs one such thread and later calls none.
+//!
+//! Easy to get wrong: a path under `/run/netns` whose namespace is gone is still a file, an empty one. [`Netns::open`]
+//! refuses it, and [`NetnsError::is_gone`] tells it apart from trouble.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::sched::CloneFlags;
+use nix::sys::statfs::{FsType, fstatfs};
+
+use crate::{Netlink, NetlinkError};
+
+/// The file system of namespace files (`NSFS_MAGIC`).
+const NSFS: FsType = FsType(0x6e73_6673);
+/// The namespace of the calling thread. Not `/proc/self`: that is the main thread's.
+const CURRENT: &str = "/proc/thread-self/ns/net";
+
+/// A network namespace, held open: it lives at least as long as this value.
+#[derive(Debug)]
+pub struct Netns {
+    file: File,
+    path: PathBuf,
+    id: NetnsId,
+}
+
+/// Which namespace it is. Two paths that lead to one namespace have one id; an id is used again after its namespace
+/// ended.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+pub struct NetnsId {
+    /// The device of nsfs.
+    pub dev: u64,
+    /// The inode: what `ip netns identify` and `lsns` show.
+    pub inode: u64,
+}
+
+/// A namespace could not be opened, entered or made.
+#[derive(Debug, thiserror::Error)]
+pub enum NetnsError {
+    /// The path could not be opened.
+    #[error("cannot open the network namespace {path}")]
+    Open {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The path is something else, such as the empty file that stays behind a namespace.
+    #[error("{path} is no network namespace: it is {found}")]
+    NotNetns {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        found: String,
+    },
+    /// The kernel did not let us in.
+    #[error("cannot enter the network namespace {path}")]
+    Enter {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel did not make one.
+    #[error("cannot make a network namespace")]
+    Make(#[source] io::Error),
+    /// No thread could be started.
+    #[error("cannot start a thread for the network namespace {path}")]
+    Thread {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No netlink socket could be opened inside.
+    #[error("cannot open netlink in the network namespace {path}")]
+    Netlink {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: NetlinkError,
+    },
+}
+
+impl NetnsError {
+    /// Whether the namespace is simply no longer there: nothing at the path, or what a namespace leaves behind.
+    pub fn is_gone(&self) -> bool {
+        match self {
+            // ENXIO and ESRCH: `/proc/<pid>/ns/net` of a process that is ending.
+            Self::Open { source, .. } => {
+                source.kind() == io::ErrorKind::NotFound
+                    || source.kind() == io::ErrorKind::NotADirectory
+                    || matches!(
+                        source.raw_os_error(),
+                        Some(nix::libc::ENXIO | nix::libc::ESRCH)
+                    )
+            }
+            Self::NotNetns { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+impl Netns {
+    /// Opens the namespace at a path: `/run/netns/<name>`, `/proc/<pid>/ns/net`, or any bind mount of one.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, NetnsError> {
+        let path = path.as_ref();
+        let fail = |source| NetnsError::Open {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::open(path).map_err(fail)?;
+        let is_nsfs = fstatfs(&file)
+            .map_err(|e| fail(e.into()))?
+            .filesystem_type()
+            == NSFS;
+        let metadata = file.metadata().map_err(fail)?;
+        let found = if is_nsfs {
+            // The link says which kind of namespace: `net:[4026531840]`.
+            let shown =
+                std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(fail)?;
+            let shown = shown.to_string_lossy().into_owned();
+            if shown.starts_with("net:[") {
+                None
+            } else {
+                Some(shown)
+            }
+        } else if metadata.is_file() && metadata.len() == 0 {
+            Some("an empty file, the remains of one".to_owned())
+        } else if metadata.is_dir() {
+            Some("a directory".to_owned())
+        } else {
+            Some("a file of another kind".to_owned())
+        };
+        match found {
+            Some(found) => Err(NetnsError::NotNetns {
+                path: path.to_owned(),
+                found,
+            }),
+            None => Ok(Self {
+                file,
+                path: path.to_owned(),
+                id: NetnsId {
+                    dev: metadata.dev(),
+                    inode: metadata.ino(),
+                },
+            }),
+        }
+    }
+
+    /// The namespace of the calling thread.
+    pub fn current() -> Result<Self, NetnsError> {
+        Self::open(CURRENT)
+    }
+
+    /// A new and empty namespace that ends with this value (and with what was put into it).
+    pub fn temporary() -> Result<Self, NetnsError> {
+        let made = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, || {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "this module is where threads change their namespace; this one has just been made"
+                )]
+                nix::sched::unshare(CloneFlags::CLONE_NEWNET)
+                    .map_err(|e| NetnsError::Make(e.into()))?;
+                Self::current()
+            });
+            match thread.map_err(NetnsError::Make)?.join() {
+                Ok(made) => made,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })?;
+        Ok(Self {
+            path: PathBuf::from(format!("net:[{}]", made.id.inode)),
+            ..made
+        })
+    }
+
+    /// Which namespace it is.
+    pub fn id(&self) -> NetnsId {
+        self.id
+    }
+
+    /// The path it was opened at.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the calling thread is in it.
+    pub fn is_current(&self) -> bool {
+        Self::current().is_ok_and(|current| current.id == self.id)
+    }
+
+    /// Runs `f` inside it, on a fresh thread, and waits for it. A panic of `f` goes on in the caller.
+    pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T, NetnsError> {
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, || {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "this module is where threads change their namespace; this one has just been made"
+                )]
+                nix::sched::setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|e| {
+                    NetnsError::Enter {
+                        path: self.path.clone(),
+                        source: e.into(),
+                    }
+                })?;
+                Ok(f())
+            });
+            let thread = thread.map_err(|source| NetnsError::Thread {
+                path: self.path.clone(),
+                source,
+            })?;
+            match thread.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    /// A netlink socket that stays in it. Opened on this thread when it is already there.
+    pub fn netlink(&self) -> Result<Netlink, NetnsError> {
+        let opened = if self.is_current() {
+            Netlink::open()
+        } else {
+            self.run(Netlink::open)?
+        };
+        opened.map_err(|source| NetnsError::Netlink {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+impl AsFd for Netns {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
