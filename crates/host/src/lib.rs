@@ -12,18 +12,28 @@
 //! Easy to get wrong: only [`Netns`] changes the namespace of a thread, and only of a thread it has just made. A
 //! [`Netlink`] stays in the namespace that it was opened in, so it may be used from anywhere.
 
+mod announce;
 mod change;
 mod diff;
 pub mod fault;
 pub mod file;
 mod netlink;
 mod netns;
+mod probe;
+mod shared;
+mod shim;
 mod snapshot;
 pub mod sysctl;
 pub mod sysfs;
+mod vlan;
 
+pub use announce::{AnnounceError, Announced, announce};
 pub use change::Change;
 pub use diff::diff;
 pub use netlink::{Batch, Netlink, NetlinkError};
 pub use netns::{Netns, NetnsError, NetnsId};
+pub use probe::{Probe, ProbeError, Taken, probe};
+pub use shared::{SharedError, User};
+pub use shim::{MARK as SHIM_MARK, Reach, ShimError, Shims, name as shim_name};
 pub use snapshot::{RestoreError, restore, snapshot};
+pub use vlan::{MARK as VLAN_MARK, VlanError, Vlans, parse as vlan_of};
