@@ -69,8 +69,12 @@ pub(crate) static TABLE: &[Entry] = &[
     // entry("ovs", Kind::Main, &crate::plugins::ovs::Ovs),
     // entry("tuning", Kind::Chained, &crate::chained::tuning::Tuning),
     // entry("sbr", Kind::Chained, &crate::chained::sbr::Sbr),
-    // entry("static", Kind::Ipam, &crate::ipam::static_::Static),
-    // entry("host-local", Kind::Ipam, &crate::ipam::host_local::HostLocal),
+    entry("static", Kind::Ipam, &crate::ipam::static_::Static),
+    entry(
+        "host-local",
+        Kind::Ipam,
+        &crate::ipam::host_local::HostLocal,
+    ),
 ];
 
 /// The plugin of that name.
