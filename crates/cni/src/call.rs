@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use mooring_attach::cni::{CniError, CniResult, Config, Request, Verb, check_plugin};
+use mooring_host::Netns;
 
 use crate::paths::Paths;
 use crate::plugin::{Kind, find};
@@ -38,6 +39,12 @@ impl<'a> Call<'a> {
     pub(crate) fn netns(&self) -> Result<&'a Path, CniError> {
         let path = self.request.netns.as_deref();
         path.ok_or_else(|| CniError::env("required env variables [CNI_NETNS] missing"))
+    }
+
+    /// The namespace, open; for ADD and CHECK, which cannot do without.
+    pub(crate) fn open_netns(&self) -> Result<Netns, CniError> {
+        let path = self.netns()?;
+        Netns::open(path).map_err(|e| CniError::netns(path.display(), "cannot open it").because(&e))
     }
 
     /// `prevResult`, for a plugin that cannot do without.

@@ -14,11 +14,12 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 
 use mooring_attach::cni::{CniError, Config, Env, Request, Verb, Version};
+use mooring_host::Netns;
 
 use crate::call::Call;
 use crate::output::{Answer, print};
 use crate::paths::Paths;
-use crate::plugin::{Entry, TABLE, find};
+use crate::plugin::{Entry, Kind, TABLE, find};
 use crate::{log, person};
 
 /// Serves one call.
@@ -84,6 +85,9 @@ fn call(entry: Option<&'static Entry>, request: &Request) -> Result<Answer, CniE
         request,
         paths: &paths,
     };
+    if entry.kind != Kind::Ipam {
+        refuse_own_netns(request)?;
+    }
     let plugin = entry.plugin;
     match request.verb {
         Verb::Add => {
@@ -97,6 +101,25 @@ fn call(entry: Option<&'static Entry>, request: &Request) -> Result<Answer, CniE
         Verb::Version => {}
     }
     Ok(Answer::Nothing)
+}
+
+/// A plugin that works in its own namespace would take the node's interfaces for the pod's. The reference looks
+/// after the fact; a path that leads nowhere is left to the plugin, since a DEL must live with it.
+fn refuse_own_netns(request: &Request) -> Result<(), CniError> {
+    let Some(path) = request
+        .netns
+        .as_deref()
+        .filter(|_| !request.own_netns_allowed)
+    else {
+        return Ok(());
+    };
+    match Netns::open(path) {
+        Ok(netns) if netns.is_current() => Err(CniError::netns(
+            path.display(),
+            "it is the plugin's own; CNI_NETNS_OVERRIDE=1 allows that",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The plugin that the program's name says; `None` under its own name. An IPAM plugin is started with its

@@ -14,6 +14,7 @@
 
 mod call;
 mod chained;
+mod configure;
 mod delegate;
 mod dispatch;
 mod install;

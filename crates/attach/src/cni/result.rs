@@ -215,6 +215,13 @@ impl CniResult {
         Value::Object(out)
     }
 
+    /// Gives every address without an interface to the one at that index, as a plugin does with what IPAM gave it.
+    pub fn assign(&mut self, interface: usize) {
+        for ip in &mut self.ips {
+            ip.interface.get_or_insert(interface);
+        }
+    }
+
     /// The addresses of the interface at that index, and those without one.
     pub fn ips_of(&self, interface: usize) -> impl Iterator<Item = &Ip> {
         self.ips

@@ -7,9 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use mooring_attach::cni::{Version, check_network, check_plugin};
+use mooring_host::file::write_atomic_mode;
 use serde_json::{Value, json};
 
-use super::place::{Place, clear, sync, write_new};
+use super::place::{Place, clear, sync};
 use super::{Install, InstallError, Report, file};
 use crate::plugin;
 
@@ -134,8 +135,6 @@ fn names(dir: &Path) -> Vec<String> {
 impl Conf {
     /// Writes it and remembers what it replaced.
     pub(super) fn write(self, place: &Place, report: &mut Report) -> Result<(), InstallError> {
-        let dir = self.target.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(dir).map_err(file("making", dir))?;
         let before = fs::read(&self.target).ok();
         let earlier = Record::load(place);
         // Written twice, the configuration replaces itself: what was there before the first time stays known.
@@ -153,10 +152,8 @@ impl Conf {
             replaced,
         };
         record.save(place)?;
-        let temporary = hidden(&self.target, "new");
-        write_new(&temporary, &self.bytes, 0o644)?;
-        fs::rename(&temporary, &self.target).map_err(file("placing", &self.target))?;
-        sync(dir)?;
+        write_atomic_mode(&self.target, &self.bytes, 0o644)
+            .map_err(file("writing", &self.target))?;
         report.line(format_args!("{}", self.target.display()));
         for note in self.notes {
             report.line(format_args!("  {note}"));
@@ -184,9 +181,7 @@ pub(super) fn remove(place: &Place, report: &mut Report) -> Result<(), InstallEr
             ));
         }
         if let Some(old) = &record.replaced {
-            let temporary = hidden(path, "old");
-            write_new(&temporary, old, 0o644)?;
-            fs::rename(&temporary, path).map_err(file("bringing back", path))?;
+            write_atomic_mode(path, old, 0o644).map_err(file("bringing back", path))?;
             report.line(format_args!("{} is the old one again", path.display()));
         } else if now == record.wrote {
             clear(path)?;
@@ -195,12 +190,6 @@ pub(super) fn remove(place: &Place, report: &mut Report) -> Result<(), InstallEr
         sync(dir)?;
     }
     clear(&Record::path(place))
-}
-
-/// Beside the file, with a name that no runtime reads.
-fn hidden(path: &Path, ending: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{ending}"))
 }
 
 /// Which configuration is ours, and what was there before.
@@ -216,17 +205,23 @@ impl Record {
     }
 
     fn save(&self, place: &Place) -> Result<(), InstallError> {
-        fs::create_dir_all(&place.own).map_err(file("making", &place.own))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let value = json!({
             "path": self.path,
             "wrote": text(&self.wrote),
             "replaced": self.replaced.as_deref().map(text),
         });
-        let (path, temporary) = (Self::path(place), place.own.join("conf.json.new"));
-        write_new(&temporary, format!("{value:#}\n").as_bytes(), 0o644)?;
-        fs::rename(&temporary, &path).map_err(file("placing", &path))?;
-        sync(&place.own)
+        let path = Self::path(place);
+        write_atomic_mode(
+            &path,
+            format!(
+                "{value:#}
+"
+            )
+            .as_bytes(),
+            0o644,
+        )
+        .map_err(file("writing", &path))
     }
 
     fn load(place: &Place) -> Option<Self> {

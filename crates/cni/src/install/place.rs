@@ -15,7 +15,7 @@ use super::{InstallError, PROGRAM, file};
 
 /// In every copy of this program, and in no other file: how we know our own.
 #[used]
-static MARK: [u8; 32] = *b"moor-cni/mark/5f0c2e9ab7d14683\n\0\n";
+static MARK: [u8; 33] = *b"moor-cni/mark/5f0c2e9ab7d14683\n\0\n";
 
 /// The locked directory.
 pub(super) struct Place {
