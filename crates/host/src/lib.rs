@@ -14,17 +14,22 @@
 
 mod announce;
 mod change;
+pub mod device;
 mod diff;
 pub mod fault;
 pub mod file;
 mod netlink;
 mod netns;
+pub mod pci;
 mod probe;
+pub mod rdma;
+pub mod record;
 mod shared;
 mod shim;
 mod snapshot;
 pub mod sysctl;
 pub mod sysfs;
+pub mod vf;
 mod vlan;
 
 pub use announce::{AnnounceError, Announced, announce};

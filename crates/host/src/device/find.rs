@@ -1,0 +1,190 @@
+//! Finds devices: what a selector names on the host, and where the device of a record is now.
+//!
+//! Easy to get wrong: after a namespace ends, its devices are nowhere for a moment, until the kernel's clean-up has run.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use mooring_api::net::Link;
+
+use super::{DeviceError, Mover, Selector, refused};
+use crate::pci::{Bdf, Devices};
+use crate::record::decide::{Facts, Place};
+use crate::record::{Identity, Record};
+use crate::{Netlink, Netns};
+
+/// A device in the host's namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its link.
+    pub link: Link,
+    /// Its PCI function.
+    pub pci: Option<Bdf>,
+}
+
+impl Found {
+    /// What tells it from others.
+    pub fn identity(&self) -> Identity {
+        Identity::of(&self.link, self.pci.clone())
+    }
+}
+
+/// What a selector names in the namespace of `host`. A name wins over what sysfs shows of another namespace.
+pub fn look_up(
+    selector: &Selector,
+    host: &mut Netlink,
+    devices: &Devices,
+) -> Result<Option<Found>, DeviceError> {
+    let asked = selector.to_string();
+    let sysfs = |source| DeviceError::Sysfs {
+        what: asked.clone(),
+        source,
+    };
+    let names = match selector {
+        Selector::Name(name) => vec![name.clone()],
+        Selector::Mac(_) => Vec::new(),
+        Selector::Path(path) => devices.interfaces_of_path(path).map_err(sysfs)?,
+        Selector::Pci(bdf) => devices.interfaces_of_pci(bdf).map_err(sysfs)?,
+        Selector::Auxiliary(name) => devices.interfaces_of_auxiliary(name).map_err(sysfs)?,
+    };
+    let mut link = None;
+    for name in names {
+        link = host.link(&name).map_err(refused("look for", &asked))?;
+        if link.is_some() {
+            break;
+        }
+    }
+    // sysfs may be of another namespace; the kernel's own word over netlink is not.
+    if link.is_none() && !matches!(selector, Selector::Name(_)) {
+        let links = host.links().map_err(refused("look for", &asked))?;
+        link = among(selector, links);
+    }
+    Ok(link.map(|link| {
+        let pci = match (&link.device, selector) {
+            (_, Selector::Pci(bdf)) => Some(bdf.clone()),
+            (Some(bus), _) => bus.parse().ok().or_else(|| devices.pci_of(&link.name)),
+            (None, _) => devices.pci_of(&link.name),
+        };
+        Found { link, pci }
+    }))
+}
+
+/// The link that is asked for. A MAC is shared by a NIC and its VLANs: the NIC is meant.
+fn among(selector: &Selector, links: Vec<Link>) -> Option<Link> {
+    let mut fit: Vec<Link> = links
+        .into_iter()
+        .filter(|link| {
+            let pci = link.device.as_ref().and_then(|bus| bus.parse().ok());
+            selector.selects(&Identity::of(link, pci))
+        })
+        .collect();
+    fit.sort_by_key(|link| (link.device.is_none(), link.parent.is_some(), link.index));
+    fit.into_iter().next()
+}
+
+/// Where a record's device is, with the namespace and the link.
+#[derive(Debug)]
+pub(super) struct Located {
+    pub(super) place: Place,
+    pub(super) owner_alive: bool,
+    /// The namespace it is in, unless that is the host's.
+    pub(super) netns: Option<Netns>,
+    pub(super) link: Option<Link>,
+}
+
+impl Mover {
+    /// Where the device of a record is now.
+    pub(super) fn locate(&self, record: &Record) -> Result<Located, DeviceError> {
+        let owner = Netns::open(&record.owner.netns).ok();
+        let owner = owner.filter(|netns| netns.id() == record.owner.netns_id);
+        let owner_alive = owner.is_some();
+        let at = |place, netns, link| {
+            Ok(Located {
+                place,
+                owner_alive,
+                netns,
+                link,
+            })
+        };
+        if !record.has_link() {
+            return at(Place::Host, None, None);
+        }
+        if let Some(netns) = owner
+            && netns.id() != self.host.id()
+            && let Some(link) = self.seek(&netns, record)?
+        {
+            return at(Place::Owner, Some(netns), Some(link));
+        }
+        if let Some(link) = self.seek(&self.host, record)? {
+            return at(Place::Host, None, Some(link));
+        }
+        for netns in self.other_namespaces(record) {
+            if let Ok(Some(link)) = self.seek(&netns, record) {
+                return at(Place::Elsewhere, Some(netns), Some(link));
+            }
+        }
+        at(Place::Nowhere, None, None)
+    }
+
+    /// The facts for a decision.
+    pub(super) fn facts(&self, record: &Record, located: &Located, selected: bool) -> Facts {
+        let on_bus = record
+            .device
+            .pci
+            .as_ref()
+            .is_none_or(|bdf| self.devices.has_pci(bdf));
+        Facts {
+            same_boot: record.boot == self.boot.id,
+            owner_alive: located.owner_alive,
+            place: located.place,
+            can_return: record.device.is_hardware() && on_bus,
+            selected,
+        }
+    }
+
+    /// The link of a record's device in a namespace; under the name it should have there, if several fit.
+    fn seek(&self, netns: &Netns, record: &Record) -> Result<Option<Link>, DeviceError> {
+        let mut netlink = netns.netlink()?;
+        let links = netlink
+            .links()
+            .map_err(refused("look for", &record.device.name))?;
+        let expected = if netns.id() == self.host.id() {
+            &record.device.name
+        } else {
+            &record.owner.ifname
+        };
+        let mut fit: Vec<Link> = links.into_iter().filter(|l| record.device.is(l)).collect();
+        fit.sort_by_key(|link| (link.name != *expected, link.index));
+        Ok(fit.into_iter().next())
+    }
+
+    /// Every other namespace that a path or a process leads to.
+    fn other_namespaces(&self, record: &Record) -> Vec<Netns> {
+        let mut seen = BTreeSet::from([self.host.id(), record.owner.netns_id]);
+        let mut paths: Vec<PathBuf> = Vec::new();
+        let names = |dir: &std::path::Path| {
+            std::fs::read_dir(dir)
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| Some(entry.ok()?.path()))
+        };
+        paths.extend(names("/run/netns".as_ref()));
+        paths.extend(
+            names(&self.proc)
+                .filter(|path| {
+                    path.file_name()
+                        .is_some_and(|n| n.as_encoded_bytes().iter().all(u8::is_ascii_digit))
+                })
+                .map(|path| path.join("ns/net")),
+        );
+        let mut found = Vec::new();
+        for path in paths {
+            if let Ok(netns) = Netns::open(&path)
+                && seen.insert(netns.id())
+            {
+                found.push(netns);
+            }
+        }
+        found
+    }
+}

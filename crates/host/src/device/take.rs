@@ -1,0 +1,314 @@
+//! Takes a device: record first, then move, then what the owner adds.
+//!
+//! ```text
+//!  prepare   lock ─ look up ─ decide ─ (restore) ─ snapshot ─ record
+//!  enter     alias ─ move and rename in one message ─ record ─ RDMA device
+//!  configured   record
+//! ```
+//!
+//! Easy to get wrong: the alias is the host's name for the device. It is how the reference host-device finds its way back, so a
+//! node can be switched to it while our pods run.
+
+use mooring_api::net::{Link, LinkChange};
+use serde_json::Value;
+
+use super::find::Found;
+use super::{DeviceError, Mover, Selector, look_up, refused};
+use crate::pci::Bdf;
+use crate::rdma::{Mode, Rdma, RdmaDevice};
+use crate::record::decide::{Place, Take, on_take};
+use crate::record::{Held, Identity, Owner, Phase, Record, VfBefore};
+use crate::{Change, Netns, fault};
+
+/// Between the look-up and the lock a device may have left; then one looks again, and this often.
+const TRIES: u32 = 3;
+
+/// A device whose record is written and whose lock is held.
+#[derive(Debug)]
+pub struct Prepared<'a> {
+    mover: &'a Mover,
+    held: Held,
+    record: Record,
+    place: Place,
+    adopted: bool,
+}
+
+impl Mover {
+    /// Records that `owner` takes what `selector` names. Whatever a dead owner left is brought home first.
+    pub fn prepare(&self, selector: &Selector, owner: &Owner) -> Result<Prepared<'_>, DeviceError> {
+        let absent = || DeviceError::Absent(selector.clone());
+        for _ in 0..TRIES {
+            let found = self.look_up(selector)?;
+            let key = match &found {
+                Some(found) => found.identity().key(),
+                None => self.key_of(selector)?.ok_or_else(absent)?,
+            };
+            let held = self.records.lock(&key)?;
+            let found = self.look_up(selector)?;
+            if found.as_ref().is_some_and(|f| f.identity().key() != key) {
+                continue;
+            }
+            let Some(record) = held.read()? else {
+                // Away without a record, or brought home by whoever had the lock: look again.
+                let Some(found) = found else { continue };
+                return self.fresh(held, found, owner);
+            };
+            return self.with_record(held, record, found, selector, owner);
+        }
+        Err(absent())
+    }
+
+    /// The same for a function without an interface, which a driver of user space has: nothing moves, what is set through its
+    /// physical function is recorded and restored.
+    pub fn prepare_function(
+        &self,
+        function: &Bdf,
+        owner: &Owner,
+    ) -> Result<Prepared<'_>, DeviceError> {
+        let identity = Identity {
+            pci: Some(function.clone()),
+            name: function.to_string(),
+            ..Identity::default()
+        };
+        let held = self.records.lock(&identity.key())?;
+        let old = held.read()?;
+        if let Some(record) = old {
+            let located = self.locate(&record)?;
+            let facts = self.facts(&record, &located, true);
+            match on_take(Some(&record), owner, facts) {
+                Take::Busy => return Err(busy(record)),
+                Take::Missing => return Err(hidden(&record)),
+                Take::Adopt | Take::Resume if !record.has_link() => {
+                    let adopted = record.phase == Phase::Configured;
+                    return Ok(self.prepared(held, record, Place::Host, adopted));
+                }
+                Take::Fresh | Take::Forget => held.remove()?,
+                Take::RestoreFirst | Take::Adopt | Take::Resume => {
+                    self.restore(&held, record, located)?;
+                }
+            }
+        }
+        let record = Record::new(identity, owner.clone(), Default::default(), &self.boot);
+        held.write(&record)?;
+        fault::point("device-recorded");
+        Ok(self.prepared(held, record, Place::Host, false))
+    }
+
+    fn with_record(
+        &self,
+        held: Held,
+        mut record: Record,
+        found: Option<Found>,
+        selector: &Selector,
+        owner: &Owner,
+    ) -> Result<Prepared<'_>, DeviceError> {
+        let located = self.locate(&record)?;
+        let facts = self.facts(&record, &located, found.is_some());
+        let absent = || DeviceError::Absent(selector.clone());
+        match on_take(Some(&record), owner, facts) {
+            Take::Busy => Err(busy(record)),
+            Take::Missing => Err(hidden(&record)),
+            Take::Adopt => Ok(self.prepared(held, record, Place::Owner, true)),
+            Take::Resume => {
+                record.owner.netns.clone_from(&owner.netns);
+                held.write(&record)?;
+                Ok(self.prepared(held, record, located.place, false))
+            }
+            Take::Fresh | Take::Forget => {
+                held.remove()?;
+                self.fresh(held, found.ok_or_else(absent)?, owner)
+            }
+            Take::RestoreFirst => {
+                self.restore(&held, record, located)?;
+                let found = self.look_up(selector)?.ok_or_else(absent)?;
+                self.fresh(held, found, owner)
+            }
+        }
+    }
+
+    /// Records a device that nobody has.
+    fn fresh(&self, held: Held, found: Found, owner: &Owner) -> Result<Prepared<'_>, DeviceError> {
+        let index = found.link.index;
+        let before = crate::snapshot(&self.host, index).map_err(|source| DeviceError::Restore {
+            device: found.link.name.clone(),
+            source,
+        })?;
+        let mut record = Record::new(found.identity(), owner.clone(), before, &self.boot);
+        record.rdma = self.rdma_of(&found.link)?;
+        held.write(&record)?;
+        fault::point("device-recorded");
+        Ok(self.prepared(held, record, Place::Host, false))
+    }
+
+    fn prepared(&self, held: Held, record: Record, place: Place, adopted: bool) -> Prepared<'_> {
+        Prepared {
+            mover: self,
+            held,
+            record,
+            place,
+            adopted,
+        }
+    }
+
+    fn look_up(&self, selector: &Selector) -> Result<Option<Found>, DeviceError> {
+        look_up(selector, &mut self.host.netlink()?, &self.devices)
+    }
+
+    /// The key of a record whose device the selector names.
+    fn key_of(&self, selector: &Selector) -> Result<Option<String>, DeviceError> {
+        let records = self.records.all()?;
+        let found = records
+            .into_iter()
+            .find(|(_, r)| selector.selects(&r.device));
+        Ok(found.map(|(key, _)| key))
+    }
+
+    /// The RDMA device that has to follow a link of the host.
+    fn rdma_of(&self, link: &Link) -> Result<Option<RdmaDevice>, DeviceError> {
+        let failed = |source| DeviceError::Rdma {
+            device: link.name.clone(),
+            source,
+        };
+        let Some(mut rdma) = Rdma::open(&self.host).map_err(failed)? else {
+            return Ok(None);
+        };
+        if rdma.mode().map_err(failed)? == Mode::Shared {
+            return Ok(None);
+        }
+        rdma.of_link(link.index).map_err(failed)
+    }
+}
+
+impl Prepared<'_> {
+    /// Whether the owner had it already, with everything.
+    pub fn is_adopted(&self) -> bool {
+        self.adopted
+    }
+
+    /// The record.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Records what the physical function had set for a VF, before it is changed. The first time counts.
+    pub fn keep_vf(&mut self, before: VfBefore) -> Result<(), DeviceError> {
+        if self.record.vf.is_none() {
+            self.record.vf = Some(before);
+            self.held.write(&self.record)?;
+            fault::point("vf-recorded");
+        }
+        Ok(())
+    }
+
+    /// Moves the device to the owner's namespace, under the owner's name for it. It is down there.
+    pub fn enter(&mut self, netns: &Netns) -> Result<Link, DeviceError> {
+        let device = self.record.device.name.clone();
+        let name = self.record.owner.ifname.clone();
+        let mut inside = netns.netlink()?;
+        if self.place == Place::Host {
+            let taken = inside.link(&name).map_err(refused("look for", &name))?;
+            if taken.is_some() {
+                return Err(DeviceError::NameTaken {
+                    device,
+                    name,
+                    netns: netns.path().to_owned(),
+                });
+            }
+            self.go(netns, &name)?;
+            self.place = Place::Owner;
+        }
+        let links = inside.links().map_err(refused("look for", &device))?;
+        let link = links.into_iter().find(|link| self.record.device.is(link));
+        let mut link = link.ok_or_else(|| hidden(&self.record))?;
+        if link.name != name {
+            let change = LinkChange {
+                name: Some(name.clone()),
+                ..LinkChange::down()
+            };
+            let index = link.index;
+            inside
+                .apply(&[Change::SetLink { index, change }])
+                .map_err(refused("rename", &device))?;
+            link.name = name;
+        }
+        if self.record.phase == Phase::Prepared {
+            self.record.phase = Phase::Moved;
+            self.held.write(&self.record)?;
+            fault::point("move-recorded");
+        }
+        self.rdma_follows(netns)?;
+        Ok(link)
+    }
+
+    /// From the host to the owner.
+    fn go(&self, netns: &Netns, name: &str) -> Result<(), DeviceError> {
+        let device = &self.record.device.name;
+        let located = self.mover.locate(&self.record)?;
+        let link = located.link.ok_or_else(|| hidden(&self.record))?;
+        let index = link.index;
+        let mut host = self.mover.host.netlink()?;
+        let alias = LinkChange {
+            alias: Some(device.clone()),
+            ..LinkChange::default()
+        };
+        host.apply(&[Change::SetLink {
+            index,
+            change: alias,
+        }])
+        .map_err(refused("set the alias of", device))?;
+        fault::point("alias-set");
+        let go = Change::Move {
+            index,
+            netns,
+            name: Some(name.to_owned()),
+        };
+        host.apply(&[go]).map_err(refused("move", device))?;
+        fault::point("device-moved");
+        Ok(())
+    }
+
+    fn rdma_follows(&self, netns: &Netns) -> Result<(), DeviceError> {
+        let Some(device) = &self.record.rdma else {
+            return Ok(());
+        };
+        let failed = |source| DeviceError::Rdma {
+            device: self.record.device.name.clone(),
+            source,
+        };
+        if let Some(mut rdma) = Rdma::open(&self.mover.host).map_err(failed)?
+            && rdma.devices().map_err(failed)?.contains(device)
+        {
+            rdma.move_to(device, netns).map_err(failed)?;
+            fault::point("rdma-moved");
+        }
+        Ok(())
+    }
+
+    /// Records that the owner has all it asked for, with what it wants to find again.
+    pub fn configured(mut self, kept: Value) -> Result<(), DeviceError> {
+        self.record.phase = Phase::Configured;
+        self.record.kept = kept;
+        self.held.write(&self.record)?;
+        fault::point("owner-configured");
+        Ok(())
+    }
+
+    /// Brings it home after a failure.
+    pub fn undo(self) -> Result<(), DeviceError> {
+        let located = self.mover.locate(&self.record)?;
+        self.mover.restore(&self.held, self.record, located)
+    }
+}
+
+pub(super) fn busy(record: Record) -> DeviceError {
+    DeviceError::Busy {
+        device: record.device.name,
+        owner: Box::new(record.owner),
+    }
+}
+
+pub(super) fn hidden(record: &Record) -> DeviceError {
+    DeviceError::Hidden {
+        device: record.device.name.clone(),
+    }
+}
