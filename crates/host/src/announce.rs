@@ -15,6 +15,8 @@
 pub(crate) mod frame;
 mod inject;
 pub(crate) mod packet;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::net::IpAddr;
