@@ -1,1 +1,6 @@
 //! Plugins that make an interface, a file each. Their lines in the table: [`crate::plugin::TABLE`].
+
+pub(crate) mod child;
+pub(crate) mod ipvlan;
+pub(crate) mod macvlan;
+pub(crate) mod vlan;
