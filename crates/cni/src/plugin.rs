@@ -59,9 +59,9 @@ const fn entry(name: &'static str, kind: Kind, plugin: &'static dyn Plugin) -> E
 
 /// Every plugin of this program. One line each, in the order of the kinds.
 pub(crate) static TABLE: &[Entry] = &[
-    // entry("macvlan", Kind::Main, &crate::plugins::macvlan::Macvlan),
-    // entry("ipvlan", Kind::Main, &crate::plugins::ipvlan::Ipvlan),
-    // entry("vlan", Kind::Main, &crate::plugins::vlan::Vlan),
+    entry("macvlan", Kind::Main, &crate::plugins::macvlan::Macvlan),
+    entry("ipvlan", Kind::Main, &crate::plugins::ipvlan::Ipvlan),
+    entry("vlan", Kind::Main, &crate::plugins::vlan::Vlan),
     // entry("bridge", Kind::Main, &crate::plugins::bridge::Bridge),
     // entry("host-device", Kind::Main, &crate::plugins::host_device::HostDevice),
     // entry("amd-host-device", Kind::Main, &crate::plugins::amd::AmdHostDevice),
