@@ -5,6 +5,7 @@
 
 mod debian;
 mod go;
+mod kernels;
 
 use std::path::PathBuf;
 
@@ -24,6 +25,8 @@ struct Component {
 enum Recipe {
     /// Debian's package of that name, unpacked privately; the version is the one that apt offers.
     Debian,
+    /// Debian's packages of one suite, whatever this machine runs.
+    Bundle(debian::Bundle),
     /// Built by Go in a module of ours.
     Go(go::Program),
     /// None yet: the version that was seen to work with the others.
@@ -56,6 +59,12 @@ const COMPONENTS: &[Component] = &[
     debian("openvswitch-common", "openvswitch-switch"),
     debian("libxdp1", "openvswitch-switch"),
     debian("libbpf1", "openvswitch-switch"),
+    bundle(
+        "user-mode-linux",
+        kernels::USER_MODE_LINUX,
+        "a kernel with ipvlan, vlan, vrf, sctp and openvswitch",
+    ),
+    debian("kmod", "modules of the kernels that tests boot"),
     everyday("etcd", go::ETCD, "controllers on a real API server"),
     everyday(
         "kube-apiserver",
@@ -82,12 +91,29 @@ const COMPONENTS: &[Component] = &[
 ];
 
 /// Rooms whose tests use components.
-const ROOMS: &[&str] = &["book", "cli", "cni", "controller", "package", "testkit"];
+const ROOMS: &[&str] = &[
+    "book",
+    "cli",
+    "cni",
+    "controller",
+    "host",
+    "package",
+    "testkit",
+];
 
 const fn debian(name: &'static str, used_by: &'static str) -> Component {
     Component {
         name,
         recipe: Recipe::Debian,
+        everyday: true,
+        used_by,
+    }
+}
+
+const fn bundle(name: &'static str, bundle: debian::Bundle, used_by: &'static str) -> Component {
+    Component {
+        name,
+        recipe: Recipe::Bundle(bundle),
         everyday: true,
         used_by,
     }
@@ -194,6 +220,7 @@ impl Component {
     fn install(&self) -> Result<PathBuf> {
         match self.recipe {
             Recipe::Debian => debian::install(self.name, &cache()),
+            Recipe::Bundle(bundle) => debian::install_bundle(self.name, &bundle, &cache()),
             Recipe::Go(program) => go::install(self.name, &program, &cache()),
             Recipe::Later(version) => {
                 let place = cache().join(format!("{}-{version}", self.name));

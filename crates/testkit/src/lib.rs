@@ -1,6 +1,6 @@
 //! Tests only: folder cases, trees that are compared or hashed, oracles, counted skips, programs that were set up;
-//! behind features, a sandbox of network namespaces (`netns`), a real Kubernetes control plane (`control-plane`), and
-//! Git over HTTP with credentials (`git-server`).
+//! behind features, a sandbox of network namespaces (`netns`), kernels that a test boots (`kernels`), a real Kubernetes
+//! control plane (`control-plane`), and Git over HTTP with credentials (`git-server`).
 //!
 //! Test code of every room calls this as a dev-dependency; nothing that ships may. Functions here panic
 //! with a message for the person who reads the test output, since a test has nobody to return an error to.
@@ -17,15 +17,19 @@ mod control_plane;
 mod diff;
 #[cfg(feature = "git-server")]
 mod git_server;
+#[cfg(feature = "kernels")]
+mod kernel;
 #[cfg(feature = "netns")]
 mod netns;
 #[cfg(any(feature = "control-plane", feature = "git-server"))]
 mod port;
-#[cfg(any(feature = "netns", feature = "control-plane"))]
+#[cfg(any(feature = "netns", feature = "control-plane", feature = "kernels"))]
 mod said;
 mod skip;
 mod tool;
 mod tree;
+#[cfg(feature = "kernels")]
+mod uml;
 #[cfg(feature = "control-plane")]
 mod whereabouts;
 
@@ -39,11 +43,13 @@ pub use diff::unified;
 pub use git_server::GitServer;
 #[cfg(feature = "netns")]
 pub use netns::{Netns, Sandbox};
-#[cfg(any(feature = "netns", feature = "control-plane"))]
+#[cfg(any(feature = "netns", feature = "control-plane", feature = "kernels"))]
 pub use said::Said;
 pub use skip::{oracles, skip};
 pub use tool::component;
 pub use tree::{assert_same_tree, copy_tree, hash_tree};
+#[cfg(feature = "kernels")]
+pub use uml::{Uml, uml_suite};
 #[cfg(feature = "control-plane")]
 pub use whereabouts::Whereabouts;
 

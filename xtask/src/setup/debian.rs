@@ -1,15 +1,31 @@
 //! Debian packages without installing them: `apt-get download`, then `dpkg-deb -x` into the cache.
 //!
+//! A package is of the release that this machine runs; a [`Bundle`] is of the suite that it names, through an apt
+//! configuration of its own that asks the mirror that this machine asks.
+//!
 //! Easy to get wrong: a directory in the cache must be complete, also after a Ctrl-C. So everything happens in a directory
 //! beside it that is renamed at the end; a loser of two runs finds the winner's.
+
+mod apt;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::shell::output;
+use apt::Apt;
+
+/// Packages of one suite that make one component.
+#[derive(Clone, Copy)]
+pub(super) struct Bundle {
+    pub(super) suite: &'static str,
+    /// The first one's version is the component's.
+    pub(super) packages: &'static [&'static str],
+    /// What is done to the files before they are in place.
+    pub(super) finish: fn(&Path) -> Result<()>,
+}
 
 /// The directory of a package, fetched where it is absent.
 pub(super) fn install(name: &str, cache: &Path) -> Result<PathBuf> {
@@ -17,34 +33,45 @@ pub(super) fn install(name: &str, cache: &Path) -> Result<PathBuf> {
     if let Some(place) = cached(name, cache) {
         return Ok(place);
     }
-    let version = if let Some(version) = candidate(name)? {
-        version
-    } else {
-        // A fresh machine has no package lists.
-        output(Command::new("apt-get").args(["-q", "update"]))?;
-        candidate(name)?.with_context(|| format!("apt knows no package {name}"))?
-    };
-    // An epoch's colon and a tilde have no place in a directory's name.
-    let version: String = version
-        .rsplit(':')
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || ".+-".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    let place = cache.join(format!("{name}-{version}"));
+    fetch(name, &[name], &Apt::machine(), |_| Ok(()), cache)
+}
+
+/// The directory of a bundle, fetched where it is absent.
+pub(super) fn install_bundle(name: &str, bundle: &Bundle, cache: &Path) -> Result<PathBuf> {
+    if let Some(place) = cached(name, cache) {
+        return Ok(place);
+    }
+    let apt = Apt::of_suite(bundle.suite, cache)?;
+    fetch(name, bundle.packages, &apt, bundle.finish, cache)
+}
+
+fn fetch(
+    name: &str,
+    packages: &[&str],
+    apt: &Apt,
+    finish: impl Fn(&Path) -> Result<()>,
+    cache: &Path,
+) -> Result<PathBuf> {
+    let mut known = Vec::new();
+    for package in packages {
+        known.push(apt.what_it_stands_for(package)?);
+    }
+    let first = known.first().context("a component of no package")?;
+    let place = cache.join(format!("{name}-{}", plain(&apt.version(first)?)));
     let work = cache.join(format!(".{name}-{}", std::process::id()));
     fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
-    let outcome = unpack(name, &work, &place);
+    let outcome = unpack(&known, apt, finish, &work, &place);
     let _ = fs::remove_dir_all(&work);
     outcome?;
     Ok(place)
+}
+
+/// A version as a part of a directory's name: an epoch's colon and a tilde have no place in one.
+fn plain(version: &str) -> String {
+    let version = version.rsplit(':').next().unwrap_or_default();
+    let fits = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
+    let kept = version.chars().map(|c| if fits(c) { c } else { '_' });
+    kept.collect()
 }
 
 fn cached(name: &str, cache: &Path) -> Option<PathBuf> {
@@ -58,34 +85,29 @@ fn cached(name: &str, cache: &Path) -> Option<PathBuf> {
     paths.filter(is_it).max()
 }
 
-/// The version that apt would install.
-fn candidate(name: &str) -> Result<Option<String>> {
-    let policy = output(
-        Command::new("apt-cache")
-            .args(["policy", name])
-            .env("LC_ALL", "C"),
-    )?;
-    let line = policy
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("Candidate: "));
-    Ok(line.filter(|v| *v != "(none)").map(str::to_owned))
-}
-
-fn unpack(name: &str, work: &Path, place: &Path) -> Result<()> {
-    output(
-        Command::new("apt-get")
-            .args(["-q", "download", name])
-            .current_dir(work),
-    )?;
+fn unpack(
+    packages: &[String],
+    apt: &Apt,
+    finish: impl Fn(&Path) -> Result<()>,
+    work: &Path,
+    place: &Path,
+) -> Result<()> {
+    apt.download(packages, work)?;
     let entries = fs::read_dir(work)?.filter_map(Result::ok);
-    let package = entries
-        .map(|entry| entry.path())
-        .find(|path| path.extension().is_some_and(|e| e == "deb"));
-    let Some(package) = package else {
-        bail!("apt-get download {name} left no package");
-    };
     let files = work.join("files");
-    output(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&files))?;
+    let mut unpacked = 0;
+    for path in entries.map(|entry| entry.path()) {
+        if path.extension().is_some_and(|e| e == "deb") {
+            output(Command::new("dpkg-deb").arg("-x").arg(&path).arg(&files))?;
+            unpacked += 1;
+        }
+    }
+    ensure!(
+        unpacked == packages.len(),
+        "apt-get download {} left {unpacked} packages",
+        packages.join(" ")
+    );
+    finish(&files)?;
     match fs::rename(&files, place) {
         Err(_) if place.is_dir() => Ok(()),
         outcome => outcome.with_context(|| format!("cannot make {}", place.display())),
