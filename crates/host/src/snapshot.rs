@@ -1,8 +1,29 @@
 //! Taking a snapshot of a link, and putting a link back as a snapshot says.
+//!
+//! Called by the device records before a NIC leaves the host and when it comes home. A link that changes its namespace
+//! loses its addresses, routes, neighbours and sysctls, and the kernel does not give them back.
+//!
+//! Easy to get wrong: sysctls come first (`disable_ipv6` refuses addresses, `addr_gen_mode` makes them), and once more at
+//! the end, because the IPv6 MTU cannot exceed the link's, which is set in between.
 
-use mooring_api::net::Snapshot;
+use std::collections::BTreeMap;
 
-use crate::{Change, NetlinkError, Netns, NetnsError, sysctl::SysctlError};
+use mooring_api::net::{Addr, Link, Neighbour, Route, Rule, Snapshot, TABLE_LOCAL, TABLE_MAIN};
+
+use crate::sysctl::{self, SysctlError};
+use crate::{Change, Netlink, NetlinkError, Netns, NetnsError};
+
+/// Where a link has parameters of its own.
+const SYSCTLS: [&str; 4] = [
+    "net/ipv4/conf",
+    "net/ipv6/conf",
+    "net/ipv4/neigh",
+    "net/ipv6/neigh",
+];
+/// Stands for the link's name in the keys of a snapshot.
+const NAME: &str = "IF";
+/// The table that stands for none in a rule, and the empty default one.
+const NO_TABLES: [u32; 4] = [0, 253, TABLE_MAIN, TABLE_LOCAL];
 
 /// A snapshot was not taken or not restored.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +38,7 @@ pub enum RestoreError {
     #[error(transparent)]
     Sysctl(#[from] SysctlError),
     /// There is no such link.
-    #[error("there is no link {index} in {netns}")]
+    #[error("there is no link {index} in the network namespace {netns}")]
     NoLink {
         /// The index.
         index: u32,
@@ -26,29 +47,124 @@ pub enum RestoreError {
     },
 }
 
-/// Everything about a link, with its sysctls.
-pub fn snapshot(netns: &Netns, index: u32) -> Result<Snapshot, RestoreError> {
-    let mut netlink = netns.netlink()?;
-    let link = netlink
-        .link_at(index)?
-        .ok_or_else(|| RestoreError::NoLink {
-            index,
-            netns: netns.path().display().to_string(),
-        })?;
-    Ok(Snapshot {
-        link,
-        ..Snapshot::default()
-    })
+impl Netlink {
+    /// Everything about a link but its sysctls, which a socket cannot read; `None` when it is gone.
+    pub fn snapshot(&mut self, index: u32) -> Result<Option<Snapshot>, NetlinkError> {
+        let Some(link) = self.pf(index)? else {
+            return Ok(None);
+        };
+        let addrs = self.addrs(Some(index))?;
+        let routes = self.routes(Some(index))?;
+        let mut rules = self.rules()?;
+        rules.retain(|rule| concerns(rule, &link, &addrs, &routes));
+        let mut neighbours = self.neighbours(Some(index))?;
+        neighbours.retain(|n: &Neighbour| n.proxy || n.state.is_permanent());
+        // The kernel puts its own entries there too (multicast, broadcast), marked as needing no ARP.
+        let vlans = match link.port {
+            Some(_) => self.bridge_vlans(Some(index))?,
+            None => Vec::new(),
+        };
+        Ok(Some(Snapshot {
+            link,
+            addrs,
+            routes,
+            rules,
+            neighbours,
+            vlans,
+            sysctls: BTreeMap::new(),
+        }))
+    }
 }
 
-/// Puts the link at `index` back as `wanted` says; gives the changes that it made.
+/// Everything about a link, with its sysctls.
+pub fn snapshot(netns: &Netns, index: u32) -> Result<Snapshot, RestoreError> {
+    let found = netns.netlink()?.snapshot(index)?;
+    let mut snapshot = found.ok_or_else(|| no_link(netns, index))?;
+    let name = snapshot.link.name.clone();
+    snapshot.sysctls = netns.run(|| sysctls_here(&name))?;
+    Ok(snapshot)
+}
+
+/// Puts the link at `index` back as `wanted` says: sysctls first, then [`crate::diff`]. It goes on after a refusal, so that
+/// as much as possible is back; the first refusal is the error. Gives the changes that it made.
 pub fn restore(
     netns: &Netns,
     index: u32,
     wanted: &Snapshot,
 ) -> Result<Vec<Change<'static>>, RestoreError> {
-    let seen = snapshot(netns, index)?;
+    let mut netlink = netns.netlink()?;
+    let name = match netlink.link_at(index)? {
+        Some(link) => link.name,
+        None => return Err(no_link(netns, index)),
+    };
+    // What the kernel refuses now (an IPv6 MTU above the link's) is tried again below, and reported there.
+    let _ = netns.run(|| set_sysctls(&name, &wanted.sysctls))?;
+    // Seen after that: switching IPv6 on may have made addresses.
+    let seen = netlink
+        .snapshot(index)?
+        .ok_or_else(|| no_link(netns, index))?;
     let changes = crate::diff(wanted, &seen);
-    netns.netlink()?.apply(&changes)?;
-    Ok(changes)
+    let mut batch = netlink.batch();
+    for change in &changes {
+        batch.push(change);
+    }
+    let refused = batch.send_each().into_iter().find_map(Result::err);
+    netns.run(|| set_sysctls(&wanted.link.name, &wanted.sysctls))??;
+    match refused {
+        Some(error) => Err(error.into()),
+        None => Ok(changes),
+    }
+}
+
+fn no_link(netns: &Netns, index: u32) -> RestoreError {
+    RestoreError::NoLink {
+        index,
+        netns: netns.path().display().to_string(),
+    }
+}
+
+/// Whether a rule names one of the link's own tables, one of its addresses or subnets, or its name.
+fn concerns(rule: &Rule, link: &Link, addrs: &[Addr], routes: &[Route]) -> bool {
+    let named = [&rule.iif, &rule.oif];
+    let sides = [rule.src, rule.dst];
+    named.iter().any(|side| side.as_ref() == Some(&link.name))
+        || (!NO_TABLES.contains(&rule.table) && routes.iter().any(|r| r.table == rule.table))
+        || sides.iter().flatten().any(|net| {
+            let single = net.prefix_len() == net.family().bits();
+            addrs.iter().any(|addr| {
+                *net == addr.address.subnet() || (single && net.network() == addr.address.addr())
+            })
+        })
+}
+
+/// The parameters of a link in the calling thread's namespace. What cannot be read (an unset secret) is left out.
+fn sysctls_here(name: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for root in SYSCTLS {
+        for leaf in sysctl::list_here(&format!("{root}/{name}")) {
+            if let Ok(value) = sysctl::read_here(&format!("{root}/{name}/{leaf}")) {
+                found.insert(format!("{root}/{NAME}/{leaf}"), value);
+            }
+        }
+    }
+    found
+}
+
+/// Writes what differs, in the calling thread's namespace, all of it; the first refusal is the error. A parameter that
+/// this kernel does not have is passed over.
+fn set_sysctls(name: &str, wanted: &BTreeMap<String, String>) -> Result<(), SysctlError> {
+    let mut refused = Ok(());
+    for (key, value) in wanted {
+        let key = key.replacen(&format!("/{NAME}/"), &format!("/{name}/"), 1);
+        let set = match sysctl::read_here(&key) {
+            Ok(there) if there == *value => Ok(()),
+            Ok(_) => sysctl::write_here(&key, value),
+            Err(error) => Err(error),
+        };
+        match set {
+            Err(error) if !error.is_absent() && refused.is_ok() => refused = Err(error),
+            _ => {}
+        }
+    }
+    refused
 }

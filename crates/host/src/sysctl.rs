@@ -96,6 +96,21 @@ pub fn write_here(key: &str, value: &str) -> Result<(), SysctlError> {
     })
 }
 
+/// The parameters in a directory of the calling thread's namespace, sorted; none when it is absent.
+pub fn list_here(directory: &str) -> Vec<String> {
+    let entries = path(directory)
+        .ok()
+        .and_then(|path| std::fs::read_dir(path).ok());
+    let mut names: Vec<_> = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
 fn path(key: &str) -> Result<PathBuf, SysctlError> {
     let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
     let relative = Path::new(key);

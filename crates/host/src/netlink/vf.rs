@@ -124,3 +124,6 @@ fn read_one(nested: &[u8]) -> Option<Vf> {
 fn tag(info: &[u8]) -> Option<VlanProtocol> {
     VlanProtocol::of(u16::from_be(wire::u16(info.get(12..)?)?))
 }
+
+#[cfg(test)]
+mod tests;
