@@ -25,6 +25,7 @@ mod paths;
 mod person;
 mod plugin;
 mod plugins;
+mod program;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,263 @@
+//! What an interface had before: `/run/cni/tuning/<container>_<ifname>.json`, as the reference plugin writes it.
+//!
+//! Written by ADD, read by DEL and swept by GC. We add who it is for, which the reference skips over; its own files say
+//! nothing of the kind and are therefore never swept. Easy to get wrong: only what is changed is written down, so an
+//! absent key is left alone and not reset.
+
+use std::io;
+use std::path::Path;
+
+use mooring_api::Mac;
+use mooring_api::net::{Link, LinkChange};
+use mooring_attach::cni::{Attachment, CniError};
+use mooring_host::file;
+use serde::{Deserialize, Serialize};
+
+use super::config::Wanted;
+use crate::call::Call;
+
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Backup {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    mac: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    promisc: Option<bool>,
+    #[serde(skip_serializing_if = "is_zero")]
+    mtu: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allmulti: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tx_q_len: Option<u32>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    network: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    container: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    ifname: String,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+impl Backup {
+    /// What is about to be changed, as it is now.
+    pub(super) fn of(link: &Link, wanted: &Wanted, call: &Call) -> Self {
+        Self {
+            network: call.config().name.clone(),
+            container: call.container().to_owned(),
+            ifname: call.ifname().to_owned(),
+            ..Self::values(link, wanted)
+        }
+    }
+
+    fn values(link: &Link, wanted: &Wanted) -> Self {
+        let mac = link.mac.filter(|_| wanted.mac.is_some());
+        Self {
+            mac: mac.map(|mac| mac.to_string()).unwrap_or_default(),
+            promisc: wanted.promiscuous.then_some(link.promiscuous),
+            mtu: wanted.mtu.map_or(0, |_| link.mtu),
+            allmulti: wanted.all_multicast.map(|_| link.all_multicast),
+            tx_q_len: wanted.txqlen.map(|_| link.txqlen),
+            ..Self::default()
+        }
+    }
+
+    /// Writes it down; what an earlier try wrote stays in force.
+    pub(super) fn keep(mut self, path: &Path) -> Result<(), CniError> {
+        if let Some(first) = Self::read(path)? {
+            self.overruled_by(first);
+        }
+        let text = serde_json::to_vec_pretty(&self).expect("plain values");
+        file::write_atomic(path, &text)
+            .map_err(|e| CniError::io(format!("writing {}", path.display()), e))
+    }
+
+    fn overruled_by(&mut self, first: Self) {
+        if !first.mac.is_empty() {
+            self.mac = first.mac;
+        }
+        if first.mtu != 0 {
+            self.mtu = first.mtu;
+        }
+        self.promisc = first.promisc.or(self.promisc);
+        self.allmulti = first.allmulti.or(self.allmulti);
+        self.tx_q_len = first.tx_q_len.or(self.tx_q_len);
+    }
+
+    /// `None` where there is none, and where what is there says nothing: a file that was half written.
+    pub(super) fn read(path: &Path) -> Result<Option<Self>, CniError> {
+        let bytes = file::read(path);
+        let bytes = bytes.map_err(|e| CniError::io(format!("reading {}", path.display()), e))?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    }
+
+    /// Removes the file; absent is success.
+    pub(super) fn forget(path: &Path) -> Result<(), CniError> {
+        let removed = file::remove(path).map(drop);
+        let removed = match removed {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        };
+        removed.map_err(|e| CniError::io(format!("removing {}", path.display()), e))
+    }
+
+    /// What puts it back: one by one, so that a refusal keeps nothing else from being restored.
+    pub(super) fn changes(&self) -> Vec<LinkChange> {
+        let none = LinkChange::default;
+        let mtu = (self.mtu != 0).then_some(self.mtu);
+        let mac = self.mac.parse::<Mac>().ok();
+        let all = [
+            LinkChange { mtu, ..none() },
+            LinkChange { mac, ..none() },
+            LinkChange {
+                promiscuous: self.promisc,
+                ..none()
+            },
+            LinkChange {
+                all_multicast: self.allmulti,
+                ..none()
+            },
+            LinkChange {
+                txqlen: self.tx_q_len,
+                ..none()
+            },
+        ];
+        all.into_iter()
+            .filter(|change| !change.is_empty())
+            .collect()
+    }
+}
+
+/// Removes the files of a network's attachments that are not valid.
+pub(super) fn sweep(
+    dir: &Path,
+    network: &str,
+    is_valid: impl Fn(&Attachment) -> bool,
+) -> Result<(), CniError> {
+    let failed = |e: io::Error| CniError::io(format!("reading {}", dir.display()), e);
+    let entries = match std::fs::read_dir(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(failed)?,
+    };
+    let mut errors = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_none_or(|e| e != "json") {
+            continue;
+        }
+        let outcome = Backup::read(&path).and_then(|found| {
+            let Some(backup) = found.filter(|b| b.network == network) else {
+                return Ok(());
+            };
+            let own = Attachment {
+                container: backup.container,
+                ifname: backup.ifname,
+            };
+            if is_valid(&own) {
+                Ok(())
+            } else {
+                Backup::forget(&path)
+            }
+        });
+        errors.extend(outcome.err());
+    }
+    CniError::all(errors).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted() -> Wanted {
+        Wanted {
+            mac: Some(Mac::from([2, 0, 0, 0, 0, 9])),
+            mtu: Some(1400),
+            promiscuous: true,
+            ..Wanted::default()
+        }
+    }
+
+    fn link(last: u8, mtu: u32) -> Link {
+        Link {
+            mac: Some(Mac::from([2, 0, 0, 0, 0, last])),
+            mtu,
+            ..Link::default()
+        }
+    }
+
+    #[test]
+    fn only_what_changes_is_written_down_and_under_the_reference_plugins_keys() {
+        let text = serde_json::to_string(&Backup::values(&link(1, 1500), &wanted())).unwrap();
+        assert_eq!(
+            text,
+            r#"{"mac":"02:00:00:00:00:01","promisc":false,"mtu":1500}"#
+        );
+        let theirs =
+            r#"{"mac":"02:00:00:00:00:01","mtu":1500,"allmulti":false,"txQLen":1000,"later":1}"#;
+        let read: Backup = serde_json::from_str(theirs).unwrap();
+        assert_eq!(read.changes().len(), 4);
+        assert_eq!(read.tx_q_len, Some(1000));
+    }
+
+    #[test]
+    fn the_first_tries_values_survive_a_second_try() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c1_net1.json");
+        Backup::values(&link(1, 1500), &wanted())
+            .keep(&path)
+            .unwrap();
+        Backup::values(&link(9, 1400), &wanted())
+            .keep(&path)
+            .unwrap();
+        let kept = Backup::read(&path).unwrap().unwrap();
+        assert_eq!(kept, Backup::values(&link(1, 1500), &wanted()));
+        Backup::forget(&path).unwrap();
+        Backup::forget(&path).unwrap();
+        assert_eq!(Backup::read(&path).unwrap(), None);
+    }
+
+    #[test]
+    fn a_half_written_file_restores_nothing_and_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c1_net1.json");
+        std::fs::write(&path, "{\"mac\":").unwrap();
+        assert_eq!(Backup::read(&path).unwrap(), None);
+        Backup::values(&link(1, 1500), &wanted())
+            .keep(&path)
+            .unwrap();
+        assert!(Backup::read(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_sweep_takes_files_of_its_network_that_are_not_valid() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write(
+            "a_net1.json",
+            r#"{"mtu":1,"network":"n4","container":"a","ifname":"net1"}"#,
+        );
+        write(
+            "b_net1.json",
+            r#"{"mtu":1,"network":"n4","container":"b","ifname":"net1"}"#,
+        );
+        write(
+            "c_net1.json",
+            r#"{"mtu":1,"network":"n6","container":"c","ifname":"net1"}"#,
+        );
+        write("d_net1.json", r#"{"mtu":1}"#);
+        write("e_net1.json", "");
+        sweep(dir.path(), "n4", |own| own.container == "a").unwrap();
+        let mut left: Vec<String> = std::fs::read_dir(dir.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(
+            left,
+            ["a_net1.json", "c_net1.json", "d_net1.json", "e_net1.json"]
+        );
+        sweep(&dir.path().join("absent"), "n4", |_| false).unwrap();
+    }
+}
