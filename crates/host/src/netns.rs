@@ -125,15 +125,9 @@ impl Netns {
             == NSFS;
         let metadata = file.metadata().map_err(fail)?;
         let found = if is_nsfs {
-            // The link says which kind of namespace: `net:[4026531840]`.
-            let shown =
-                std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(fail)?;
-            let shown = shown.to_string_lossy().into_owned();
-            if shown.starts_with("net:[") {
-                None
-            } else {
-                Some(shown)
-            }
+            let kind = namespace_kind(&file).map_err(|e| fail(e.into()))?;
+            (kind != CloneFlags::CLONE_NEWNET.bits())
+                .then(|| "a namespace of another kind".to_owned())
         } else if metadata.is_file() && metadata.len() == 0 {
             Some("an empty file, the remains of one".to_owned())
         } else if metadata.is_dir() {
@@ -238,6 +232,17 @@ impl Netns {
             path: self.path.clone(),
             source,
         })
+    }
+}
+
+/// The kind of a namespace file, as the flag that makes one. A path does not tell: a bind mount shows its own.
+fn namespace_kind(file: &File) -> nix::Result<i32> {
+    // NS_GET_NSTYPE of linux/nsfs.h.
+    nix::ioctl_none!(get_kind, 0xb7, 3);
+    // SAFETY: the descriptor is open, and this request neither reads nor writes memory of ours.
+    #[expect(unsafe_code, reason = "an ioctl without a wrapper")]
+    unsafe {
+        get_kind(file.as_raw_fd())
     }
 }
 
