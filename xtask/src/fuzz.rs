@@ -29,6 +29,14 @@ const TARGETS: &[Target] = &[
         name: "networks_annotation",
         room: "attach",
     },
+    Target {
+        name: "cni_config",
+        room: "attach",
+    },
+    Target {
+        name: "cni_result",
+        room: "attach",
+    },
 ];
 
 /// What `cargo fuzz` would pass, without the sanitizers, which need nightly.

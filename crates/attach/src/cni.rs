@@ -17,8 +17,11 @@ mod args;
 mod config;
 mod env;
 mod error;
+mod fuzz;
 mod request;
 mod result;
+#[cfg(test)]
+mod tests;
 mod text;
 mod verb;
 mod version;
@@ -27,6 +30,8 @@ pub use args::CniArgs;
 pub use config::{Attachment, Config};
 pub use env::{Env, Invocation};
 pub use error::CniError;
+#[doc(hidden)]
+pub use fuzz::{fuzz_config, fuzz_result};
 pub use request::Request;
 pub use result::{CniResult, CniRoute, Dns, Interface, Ip};
 pub use text::{check_container, check_network, check_plugin, without_nulls};

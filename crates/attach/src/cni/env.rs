@@ -102,15 +102,16 @@ impl Env {
             )));
         }
         let attachment = verb.is_attachment();
-        let mut container = String::new();
-        let mut ifname = None;
-        if attachment {
-            container = self.text("CNI_CONTAINERID")?.unwrap_or_default().to_owned();
-            check_container(&container)?;
+        let (container, ifname) = if attachment {
+            let container = self.text("CNI_CONTAINERID")?.unwrap_or_default();
+            check_container(container)?;
             let name = self.text("CNI_IFNAME")?.unwrap_or_default();
             let name = name.parse::<IfName>();
-            ifname = Some(name.map_err(|e| CniError::env(format!("CNI_IFNAME: {e}")))?);
-        }
+            let name = name.map_err(|e| CniError::env(format!("CNI_IFNAME: {e}")))?;
+            (container.to_owned(), Some(name))
+        } else {
+            (String::new(), None)
+        };
         let args = if attachment {
             CniArgs::parse(self.text("CNI_ARGS")?.unwrap_or_default())
         } else {

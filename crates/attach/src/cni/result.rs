@@ -167,13 +167,20 @@ impl CniResult {
     /// Reads a result of that version. The version is the configuration's (a prevResult) or the result's own
     /// (a delegate's answer); the text's `cniVersion` is not looked at.
     pub fn parse(value: &Value, version: Version) -> Result<Self, CniError> {
+        let bad = |why: &dyn std::fmt::Display| {
+            CniError::decode(format!("the result as version {version}"), why)
+        };
+        if !value.is_object() {
+            // Serde would read a list as the fields in their order.
+            return Err(bad(&"it is not a JSON object"));
+        }
         let value = without_nulls(value);
         let parsed = if version.has_old_result() {
             old::Old::deserialize(value).map(CniResult::from)
         } else {
             Self::deserialize(value)
         };
-        parsed.map_err(|e| CniError::decode(format!("the result as version {version}"), e))
+        parsed.map_err(|e| bad(&e))
     }
 
     /// The result of a delegate: its own version decides, without one the configuration's.

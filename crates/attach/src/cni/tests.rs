@@ -1,0 +1,6 @@
+//! The rules of the protocol, one by one, as values.
+
+mod config;
+mod env;
+mod error;
+mod hostile;
