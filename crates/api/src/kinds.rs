@@ -30,6 +30,8 @@ pub mod porch;
 mod reference;
 mod registry;
 mod schema;
+#[cfg(feature = "schiff")]
+pub mod schiff;
 #[cfg(feature = "nephio")]
 mod text;
 

@@ -229,6 +229,52 @@ codes! {
     ImportInvalid,
     /// A holder has one address in the book and another one elsewhere.
     AddressDiffers,
+
+    // Intents.
+    /// A field is accepted and not acted upon.
+    NotProcessed,
+    /// The configuration of a node cannot say what an object asks for.
+    NotCarried,
+    /// A selector matches no Destination.
+    NoDestinationMatched,
+    /// An attachment has more than one VRF where one is allowed.
+    MultipleVRFs,
+    /// The VNI and route target of a VRF are not known.
+    VNIUnresolved,
+    /// An object selects no node.
+    NoNodesSelected,
+    /// An object without scope reaches every node.
+    AllNodesSelected,
+    /// Another object has what this one asks for.
+    Conflict,
+    /// An object is wrong now and keeps its last good form.
+    Frozen,
+    /// A subnet has no address for a gateway.
+    InvalidGateway,
+    /// A node would need more VRFs than it has tables for.
+    VRFTableBudgetExceeded,
+    /// An object names another one that does not exist.
+    ReferenceNotFound,
+    /// A mirror VRF has no loopback to send from.
+    NoLoopback,
+    /// A connection cannot be announced over BGP by workloads.
+    ConnectionNotAllowed,
+    /// An address has been asked for and is not there yet.
+    ClaimPending,
+    /// Two addresses of one thing are of different families.
+    FamilyMismatch,
+    /// Traffic of a mirror VRF would be mirrored into itself.
+    MirrorLoop,
+    /// No AS number is known for a BGP session.
+    AsNumberMissing,
+    /// No range for transfer networks is known.
+    TransferRangeMissing,
+    /// The SR-IOV resource of a worker group is not known.
+    SriovResourceMissing,
+    /// A low-level object is made by hand where intents are wanted.
+    LowLevelObject,
+    /// A label says something else than the field that it stands for.
+    LabelMismatch,
 }
 
 impl FromStr for Code {

@@ -32,7 +32,8 @@ impl Kind {
         feature = "mooring",
         feature = "multus",
         feature = "nephio",
-        feature = "porch"
+        feature = "porch",
+        feature = "schiff"
     ))]
     fn of<T>() -> Self
     where
@@ -162,6 +163,40 @@ pub fn all() -> &'static [Kind] {
             Kind::of::<super::mooring::IPLease>(),
             #[cfg(feature = "mooring")]
             Kind::of::<super::mooring::PrefixLedger>(),
+            #[cfg(feature = "mooring")]
+            Kind::of::<super::mooring::CompiledRevision>(),
+            #[cfg(feature = "mooring")]
+            Kind::of::<super::mooring::OperatorConfig>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::Destination>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::Layer2Attachment>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::VRFAttachment>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::BGPNeighbor>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::PodNetwork>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::Collector>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::TrafficMirror>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::Layer2NetworkConfiguration>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::VRFRouteConfiguration>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::BGPPeering>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::MirrorTarget>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::MirrorSelector>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::NetworkConfigRevision>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::NodeNetworkConfig>(),
+            #[cfg(feature = "schiff")]
+            Kind::of::<super::schiff::NodeNetplanConfig>(),
         ]
     })
 }

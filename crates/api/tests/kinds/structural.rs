@@ -172,7 +172,7 @@ fn the_table_has_every_kind_once_and_reads_the_older_group() {
     let names: Vec<_> = all().iter().map(name).collect();
     assert_eq!(
         names.iter().collect::<BTreeSet<_>>().len(),
-        22,
+        39,
         "{names:#?}"
     );
     let new = find("ipam.resource.nephio.org/v1alpha1", "IPClaim").unwrap();
