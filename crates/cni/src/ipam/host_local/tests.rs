@@ -8,7 +8,7 @@ use mooring_attach::cni::{CniArgs, Config, Verb};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::paths::Paths;
+use mooring_host::Paths;
 
 /// A node with its own state.
 struct Node {

@@ -1,0 +1,276 @@
+//! A node in namespaces, on which a directory of plugins attaches and detaches pods.
+//!
+//! ```text
+//!  fabric ── br0 ── veth ── node: eth1, and what a plugin makes
+//!                           pods: one namespace each, made for one attachment
+//!  state: a temporary directory; host-local and tuning are told so by `dataDir`, ours also by MOOR_CNI_ROOT
+//! ```
+//!
+//! Easy to get wrong: a plugin runs in the *node's* namespace and is only told the pod's.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use mooring_testkit::{Netns, Said, Sandbox};
+use serde_json::{Value, json};
+
+use super::peer::Peer;
+
+/// One plugin of one implementation, and a node for it.
+pub(crate) struct Bed<'a> {
+    pub(crate) peer: &'a Peer,
+    pub(crate) plugin: &'static str,
+    pub(crate) node: Netns,
+    sandbox: Sandbox,
+    state: tempfile::TempDir,
+    made: Cell<u32>,
+    pods: RefCell<Vec<String>>,
+}
+
+/// One interface of one pod, before or after its ADD.
+#[derive(Clone, Debug)]
+pub(crate) struct Attachment {
+    pub(crate) container: String,
+    pub(crate) ifname: String,
+    pub(crate) pod: Netns,
+    /// What the plugin gets on its stdin.
+    pub(crate) config: Value,
+    /// What a runtime sets beyond the usual, or instead; an empty one is left out.
+    pub(crate) variables: BTreeMap<&'static str, String>,
+}
+
+/// The subnet of every configuration here: five addresses.
+pub(crate) const SUBNET: &str = "10.77.0.0/29";
+
+impl<'a> Bed<'a> {
+    /// None is a counted skip.
+    pub(crate) fn new(peer: &'a Peer, plugin: &'static str) -> Option<Self> {
+        let sandbox = Sandbox::new(&format!("{plugin} of {}", peer.name))?;
+        let fabric = sandbox.fabric("fabric");
+        let node = sandbox.plugged(&fabric, "node");
+        Some(Self {
+            peer,
+            plugin,
+            node,
+            sandbox,
+            state: tempfile::tempdir().unwrap(),
+            made: Cell::new(0),
+            pods: RefCell::default(),
+        })
+    }
+
+    /// A pod without interfaces, and the configuration that would give it one. Nothing of other attachments is used, except
+    /// that all are in one network and so share its addresses.
+    pub(crate) fn attachment(&self, version: &str) -> Attachment {
+        let nth = self.made.get() + 1;
+        self.made.set(nth);
+        let pod = self.sandbox.netns(&format!("pod{nth}"));
+        self.pods.borrow_mut().push(name(&pod));
+        let mut config = self.config(version, nth, &pod);
+        config["cniVersion"] = json!(version);
+        config["name"] = json!("net");
+        config["type"] = json!(self.plugin);
+        Attachment {
+            container: format!("container-{nth}"),
+            ifname: "net1".to_owned(),
+            pod,
+            config,
+            variables: BTreeMap::new(),
+        }
+    }
+
+    fn config(&self, version: &str, nth: u32, pod: &Netns) -> Value {
+        let ipam = json!({"type": "host-local", "dataDir": self.data(), "subnet": SUBNET,
+            "routes": [{"dst": "192.0.2.0/24"}]});
+        match self.plugin {
+            "macvlan" | "ipvlan" => json!({"master": "eth1", "ipam": ipam}),
+            "vlan" => json!({"master": "eth1", "vlanId": 100 + nth, "ipam": ipam}),
+            "bridge" => json!({"bridge": "br1", "ipam": ipam}),
+            "host-device" => {
+                // A device of its own: a virtual one ends with the namespace that it is in.
+                self.node
+                    .ip(&format!("link add dev{nth} type veth peer name peer{nth}"));
+                json!({"device": format!("dev{nth}"), "ipam": ipam})
+            }
+            "tuning" => {
+                let prev = self.by_hand(version, nth, pod);
+                json!({"mtu": 1400, "sysctl": {"net.ipv4.conf.IFNAME.arp_filter": "1"},
+                    "dataDir": self.data(), "prevResult": prev})
+            }
+            "sbr" => json!({"prevResult": self.by_hand(version, nth, pod)}),
+            "static" => json!({"ipam": {"type": "static", "routes": [{"dst": "192.0.2.0/24"}],
+                "addresses": [{"address": format!("10.77.1.{nth}/24"), "gateway": "10.77.1.254"}]}}),
+            "host-local" => json!({"ipam": ipam}),
+            other => panic!("no configuration for {other}"),
+        }
+    }
+
+    /// An interface as an earlier plugin of the list would have made it, and its result.
+    fn by_hand(&self, version: &str, nth: u32, pod: &Netns) -> Value {
+        let name = name(pod);
+        self.node.ip(&format!(
+            "link add hand{nth} type veth peer name net1 netns {name}"
+        ));
+        self.node.ip(&format!("link set hand{nth} up"));
+        pod.ip("link set net1 up");
+        pod.ip("addr add 10.77.2.2/24 dev net1");
+        pod.ip("route add default via 10.77.2.1 dev net1");
+        let mac = pod.link("net1").unwrap()["address"].clone();
+        if version < "0.3.0" {
+            return json!({"cniVersion": version, "ip4": {"ip": "10.77.2.2/24", "gateway": "10.77.2.1",
+                "routes": [{"dst": "0.0.0.0/0", "gw": "10.77.2.1"}]}, "dns": {"nameservers": ["192.0.2.53"]}});
+        }
+        let mut prev = json!({"cniVersion": version,
+            "interfaces": [{"name": "net1", "mac": mac, "sandbox": pod.path()}],
+            "ips": [{"interface": 0, "address": "10.77.2.2/24", "gateway": "10.77.2.1"}],
+            "routes": [{"dst": "0.0.0.0/0", "gw": "10.77.2.1"}],
+            "dns": {"nameservers": ["192.0.2.53"], "domain": "example"}});
+        if version < "1.0.0" {
+            prev["ips"][0]["version"] = json!("4");
+        }
+        if version >= "1.1.0" {
+            prev["routes"][0]["mtu"] = json!(1400);
+            prev["routes"][0]["priority"] = json!(10);
+        }
+        prev
+    }
+
+    /// Where state is.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.state.path().join("data")
+    }
+
+    /// Where ours keeps what no key places.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.state.path().join("root")
+    }
+
+    /// Calls the plugin as a runtime does.
+    pub(crate) fn call(&self, verb: &str, attachment: &Attachment) -> Said {
+        self.call_of(self.peer, self.plugin, verb, attachment)
+    }
+
+    /// The same with another implementation or another plugin on the same node.
+    pub(crate) fn call_of(
+        &self,
+        peer: &Peer,
+        plugin: &str,
+        verb: &str,
+        attachment: &Attachment,
+    ) -> Said {
+        let text = attachment.config.to_string();
+        self.call_raw(peer, plugin, verb, attachment, &text)
+    }
+
+    /// The same with other bytes on stdin.
+    pub(crate) fn call_raw(
+        &self,
+        peer: &Peer,
+        plugin: &str,
+        verb: &str,
+        attachment: &Attachment,
+        stdin: &str,
+    ) -> Said {
+        let mut variables = BTreeMap::from([
+            ("CNI_COMMAND", verb.to_owned()),
+            ("CNI_CONTAINERID", attachment.container.clone()),
+            ("CNI_IFNAME", attachment.ifname.clone()),
+            ("CNI_NETNS", attachment.pod.path()),
+            ("CNI_PATH", peer.dir.display().to_string()),
+            ("MOOR_CNI_ROOT", self.root().display().to_string()),
+        ]);
+        variables.extend(attachment.variables.clone());
+        variables.retain(|_, value| !value.is_empty());
+        let variables: Vec<(&str, String)> = variables.into_iter().collect();
+        let none: [&str; 0] = [];
+        self.node
+            .run_with(peer.program(plugin), &none, &variables, stdin)
+    }
+
+    /// Addresses that the network holds, with whose they are.
+    pub(crate) fn held(&self) -> BTreeMap<String, String> {
+        let Ok(entries) = std::fs::read_dir(self.data().join("net")) else {
+            return BTreeMap::new();
+        };
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let is_address = |path: &PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy();
+            name.parse::<std::net::IpAddr>().is_ok()
+        };
+        let read = |path: PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(path).unwrap())
+        };
+        paths.filter(is_address).map(read).collect()
+    }
+
+    /// Ends a pod's namespace before its DEL.
+    pub(crate) fn kill(&self, attachment: &Attachment) {
+        let name = name(&attachment.pod);
+        let output = std::process::Command::new("ip")
+            .args(["netns", "del", &name])
+            .output();
+        assert!(output.unwrap().status.success(), "{name} cannot be removed");
+    }
+
+    /// Makes the node as it was: no pods, no interfaces but its own, no state.
+    pub(crate) fn sweep(&self) {
+        for pod in self.pods.borrow_mut().drain(..) {
+            // Some are dead already.
+            let _ = std::process::Command::new("ip")
+                .args(["netns", "del", &pod])
+                .output();
+        }
+        for link in self.node.links() {
+            let name = link["ifname"].as_str().unwrap();
+            if name != "lo" && name != "eth1" {
+                // The other end of one that has just gone.
+                let words =
+                    ["-n", &name_of(&self.node.path()), "link", "del", name].map(str::to_owned);
+                let _ = std::process::Command::new("ip").args(words).output();
+            }
+        }
+        for dir in [self.data(), self.root()] {
+            let _ = std::fs::remove_dir_all(dir);
+        }
+    }
+}
+
+/// A namespace's name, as `ip netns` calls it.
+pub(crate) fn name(netns: &Netns) -> String {
+    name_of(&netns.path())
+}
+
+fn name_of(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+/// What `ip` shows of a namespace, as values.
+pub(crate) trait Shown {
+    /// All links with their details.
+    fn links(&self) -> Vec<Value>;
+    /// One of them.
+    fn link(&self, name: &str) -> Option<Value>;
+    /// The addresses of a link that are not its own (link-local).
+    fn addresses(&self, name: &str) -> Vec<String>;
+}
+
+impl Shown for Netns {
+    fn links(&self) -> Vec<Value> {
+        let text = self.ip("-j -d addr show");
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("ip printed {text:?}: {e}"))
+    }
+
+    fn link(&self, name: &str) -> Option<Value> {
+        self.links().into_iter().find(|link| link["ifname"] == name)
+    }
+
+    fn addresses(&self, name: &str) -> Vec<String> {
+        let link = self.link(name).unwrap_or_default();
+        let all = link["addr_info"].as_array().cloned().unwrap_or_default();
+        let global = all.iter().filter(|a| a["scope"] == "global");
+        let text = |a: &Value| format!("{}/{}", a["local"].as_str().unwrap_or("?"), a["prefixlen"]);
+        global.map(text).collect()
+    }
+}
