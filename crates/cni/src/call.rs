@@ -8,9 +8,9 @@ use std::path::Path;
 use mooring_attach::cni::{CniError, CniResult, Config, Request, Verb, check_plugin};
 use mooring_host::Netns;
 
-use crate::paths::Paths;
 use crate::plugin::{Kind, find};
 use crate::{delegate, log};
+use mooring_host::Paths;
 
 /// What a plugin is called with.
 #[derive(Clone, Copy)]

@@ -18,9 +18,9 @@ use mooring_host::Netns;
 
 use crate::call::Call;
 use crate::output::{Answer, print};
-use crate::paths::Paths;
 use crate::plugin::{Entry, Kind, TABLE, find};
 use crate::{log, person};
+use mooring_host::Paths;
 
 /// Serves one call.
 pub(crate) fn run() -> ExitCode {

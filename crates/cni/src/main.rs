@@ -21,13 +21,13 @@ mod install;
 mod ipam;
 mod log;
 mod output;
-mod paths;
 mod person;
 mod plugin;
 mod plugins;
-mod program;
 
 use std::process::ExitCode;
+
+use mooring_host::program;
 
 fn main() -> ExitCode {
     dispatch::run()

@@ -6,36 +6,36 @@
 use std::path::{Path, PathBuf};
 
 /// The variable that moves all state under one directory.
-pub(crate) const ROOT: &str = "MOOR_CNI_ROOT";
+pub const ROOT: &str = "MOOR_CNI_ROOT";
 
 /// Directories of state.
 #[derive(Clone, Debug)]
-pub(crate) struct Paths {
+pub struct Paths {
     /// `/var/lib/cni`: what outlives a reboot, in the reference plugins' formats.
-    pub(crate) data: PathBuf,
+    pub data: PathBuf,
     /// `/run/cni`: what a reboot ends.
-    pub(crate) run: PathBuf,
+    pub run: PathBuf,
     /// `/var/lib/cni/moor`: our own records (devices, node VLANs, installed files).
-    pub(crate) own: PathBuf,
+    pub own: PathBuf,
     /// `/run/cni/moor`: our own locks.
-    pub(crate) locks: PathBuf,
+    pub locks: PathBuf,
     /// `/etc/cni`: allow lists.
-    pub(crate) etc: PathBuf,
+    pub etc: PathBuf,
     /// `/sys`; under the root only where a test has put one there.
-    pub(crate) sys: PathBuf,
+    pub sys: PathBuf,
     /// `/proc`; likewise.
-    pub(crate) proc: PathBuf,
+    pub proc: PathBuf,
 }
 
 impl Paths {
     /// The compiled defaults, or all under `MOOR_CNI_ROOT`.
-    pub(crate) fn from_env() -> Self {
+    pub fn from_env() -> Self {
         let root = std::env::var_os(ROOT).filter(|root| !root.is_empty());
         Self::under(Path::new(root.as_deref().unwrap_or("/".as_ref())))
     }
 
     /// All of it under a directory.
-    pub(crate) fn under(root: &Path) -> Self {
+    pub fn under(root: &Path) -> Self {
         let kernel = |name: &str| {
             let own = root.join(name);
             if own.is_dir() {

@@ -1,6 +1,6 @@
-//! Runs one program of the node, `nft` or `ovs-vsctl`, and never waits for it without a bound.
+//! Runs one program of the node, such as `nft`, `ovs-vsctl` or a CNI plugin, and never waits for it without a bound.
 //!
-//! Called by the bridge and ovs plugins. The arguments go straight to `execve`, never through a shell. Easy to get wrong:
+//! Called by the bridge and ovs plugins and by the doctor. The arguments go straight to `execve`, never through a shell. Easy to get wrong:
 //! a runtime's `PATH` often lacks the `sbin` directories, where these programs live; so those are searched too.
 
 use std::ffi::{OsStr, OsString};
@@ -19,25 +19,41 @@ const USUAL: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// What a program said, whatever its exit code.
 #[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) ok: bool,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+pub struct Said {
+    /// Whether it ended with 0.
+    pub ok: bool,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
 }
 
 /// Why there is no answer at all.
 #[derive(Debug, Error)]
-pub(crate) enum ProgramError {
+pub enum ProgramError {
+    /// It is not installed.
     #[error("the program {0} is not on this node: it is neither in PATH nor in /usr/sbin")]
     Absent(String),
+    /// It could not be started.
     #[error("cannot run {program}")]
-    Run { program: String, source: io::Error },
+    Run {
+        /// Which.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It was ended at its bound.
     #[error("{program} did not answer within {} s", bound.as_secs_f32())]
-    Late { program: String, bound: Duration },
+    Late {
+        /// Which.
+        program: String,
+        /// After how long.
+        bound: Duration,
+    },
 }
 
 /// Where a program is.
-pub(crate) fn find(name: &str) -> Result<PathBuf, ProgramError> {
+pub fn find(name: &str) -> Result<PathBuf, ProgramError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     find_in(&path, name).ok_or_else(|| ProgramError::Absent(name.to_owned()))
 }
@@ -57,9 +73,20 @@ fn is_program(path: &PathBuf) -> bool {
 }
 
 /// Runs a program to its end, with `stdin` as its input; kills it at the bound.
-pub(crate) fn run<S: AsRef<OsStr>>(
+pub fn run<S: AsRef<OsStr>>(
     program: &Path,
     args: &[S],
+    stdin: &[u8],
+    bound: Duration,
+) -> Result<Said, ProgramError> {
+    run_with(program, args, &[], stdin, bound)
+}
+
+/// The same with variables beside those of our own environment.
+pub fn run_with<S: AsRef<OsStr>>(
+    program: &Path,
+    args: &[S],
+    variables: &[(&str, &OsStr)],
     stdin: &[u8],
     bound: Duration,
 ) -> Result<Said, ProgramError> {
@@ -74,6 +101,7 @@ pub(crate) fn run<S: AsRef<OsStr>>(
         .args(args)
         // Messages are compared with the kernel's own words.
         .env("LC_ALL", "C")
+        .envs(variables.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
