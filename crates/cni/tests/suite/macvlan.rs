@@ -1,0 +1,363 @@
+//! macvlan in the kernel, judged by `ip -j`.
+
+mod crash;
+mod reach;
+
+use serde_json::{Value, json};
+
+use crate::segment::{Segment, kind, mac};
+
+#[test]
+fn a_pod_gets_a_child_of_the_master_with_its_addresses_and_routes() {
+    let Some(segment) = Segment::new("macvlan with static addresses") else {
+        return;
+    };
+    let ipam = json!({"type": "static",
+        "addresses": [{"address": "10.1.2.20/24", "gateway": "10.1.2.1"}, {"address": "2001:db8::20/64"}],
+        "routes": [{"dst": "192.0.2.0/24"}]});
+    let pod = segment
+        .pod("c1", "macvlan", "")
+        .with("ipam", ipam)
+        .with("mtu", json!(1400));
+    let result = pod.add();
+    let link = pod.link().unwrap();
+    assert_eq!(kind(&link).0, "macvlan");
+    assert_eq!(kind(&link).1["mode"], "bridge");
+    assert_eq!(link["mtu"], 1400);
+    assert_eq!(pod.addresses(), ["10.1.2.20/24", "2001:db8::20/64"]);
+    let routes: Value = serde_json::from_str(&pod.netns.ip("-j route")).unwrap();
+    let via = routes
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|r| r["dst"] == "192.0.2.0/24")
+        .unwrap();
+    assert_eq!(
+        (&via["gateway"], &via["dev"]),
+        (&json!("10.1.2.1"), &json!("net1"))
+    );
+    assert_eq!(
+        result["interfaces"],
+        json!([{"name": "net1", "mac": mac(&pod), "mtu": 1400, "sandbox": pod.netns.path()}])
+    );
+    assert_eq!(result["ips"][0]["interface"], 0);
+    assert_eq!(result["ips"][1]["address"], "2001:db8::20/64");
+    pod.check(&result).ok();
+    pod.del();
+    assert!(pod.link().is_none());
+    assert_eq!(segment.left_over(), [""; 0]);
+}
+
+#[test]
+fn an_ipv6_address_that_is_settled_is_used_without_detection() {
+    let Some(segment) = Segment::new("macvlan with IPv6") else {
+        return;
+    };
+    let pod = segment.pod("c1", "macvlan", "2001:db8::20/64");
+    pod.add();
+    let link = pod.link().unwrap();
+    let address = link["addr_info"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|a| a["scope"] == "global");
+    let address = address.unwrap();
+    assert_eq!(address["nodad"], true, "{address}");
+    assert_eq!(address["tentative"], Value::Null, "{address}");
+}
+
+#[test]
+fn without_ipam_the_interface_is_up_and_has_no_address() {
+    let Some(segment) = Segment::new("macvlan for layer 2") else {
+        return;
+    };
+    let pod = segment
+        .stage
+        .pod("c1", json!({"type": "macvlan", "master": "eth1"}));
+    let result = pod.add();
+    assert!(pod.link().unwrap()["flags"].to_string().contains("\"UP\""));
+    assert_eq!(pod.addresses(), [""; 0]);
+    assert_eq!(result["ips"], Value::Null);
+    pod.check(&result).ok();
+    pod.del();
+}
+
+#[test]
+fn every_mode_is_the_kernels_and_others_are_refused() {
+    let Some(segment) = Segment::new("macvlan modes") else {
+        return;
+    };
+    for mode in ["private", "vepa", "bridge", "passthru"] {
+        let config = json!({"type": "macvlan", "master": "eth1", "mode": mode, "bcqueuelen": 77});
+        let pod = segment.stage.pod(mode, config);
+        let result = pod.add();
+        let link = pod.link().unwrap();
+        assert_eq!(kind(&link).1["mode"], *mode, "{link}");
+        assert_eq!(kind(&link).1["bcqueuelen"], 77, "{link}");
+        let (code, text) = {
+            let mut other = pod.clone();
+            other.config["mode"] = json!(if mode == "vepa" { "private" } else { "vepa" });
+            other.config["prevResult"] = result;
+            other.refuse("CHECK")
+        };
+        assert_eq!(code, 999, "{text}");
+        pod.del();
+    }
+    let pod = segment.stage.pod(
+        "c9",
+        json!({"type": "macvlan", "master": "eth1", "mode": "source"}),
+    );
+    let (code, text) = pod.refuse("ADD");
+    assert_eq!(code, 7, "{text}");
+    assert!(text.contains("mode"), "{text}");
+    assert!(pod.link().is_none());
+}
+
+#[test]
+fn the_mac_comes_from_the_runtime_else_the_arguments_else_the_configuration() {
+    let Some(segment) = Segment::new("macvlan MACs") else {
+        return;
+    };
+    let config = json!({"type": "macvlan", "master": "eth1", "mac": "02:00:00:00:00:01"});
+    let mut pod = segment.stage.pod("c1", config);
+    pod.add();
+    assert_eq!(mac(&pod), "02:00:00:00:00:01");
+    pod.del();
+    let args = "IgnoreUnknown=1;K8S_POD_NAME=x;MAC=02:00:00:00:00:02";
+    pod.variables.insert("CNI_ARGS", args.to_owned());
+    pod.add();
+    assert_eq!(mac(&pod), "02:00:00:00:00:02");
+    pod.del();
+    pod.config["runtimeConfig"] = json!({"mac": "02:00:00:00:00:03"});
+    assert_eq!(pod.add()["interfaces"][0]["mac"], "02:00:00:00:00:03");
+    assert_eq!(mac(&pod), "02:00:00:00:00:03");
+    pod.del();
+    for bad in ["nonsense", "01:00:00:00:00:01"] {
+        pod.config["runtimeConfig"] = json!({"mac": bad});
+        let (code, text) = pod.refuse("ADD");
+        assert_eq!(code, 7, "{text}");
+        assert!(text.contains("runtimeConfig.mac"), "{text}");
+        assert!(pod.link().is_none());
+        pod.del();
+    }
+}
+
+#[test]
+fn bad_values_are_named_and_nothing_is_made() {
+    let Some(segment) = Segment::new("macvlan refuses") else {
+        return;
+    };
+    let bad = [
+        ("mtu", json!(9000)),
+        ("mtu", json!(-1)),
+        ("mtu", json!("big")),
+        ("master", json!("eth9")),
+        ("master", json!("eth9.100")),
+        ("probe", json!("often")),
+        ("probe", json!("block(0)")),
+        ("bcqueuelen", json!(-1)),
+        ("hostReach", json!("yes")),
+    ];
+    for (nth, (field, value)) in bad.into_iter().enumerate() {
+        let pod = segment
+            .pooled(&format!("c{nth}"), "macvlan")
+            .with(field, value.clone());
+        let (code, text) = pod.refuse("ADD");
+        assert_eq!(code, 7, "{field} {value}: {text}");
+        assert!(text.contains(field), "{field} {value}: {text}");
+        assert!(pod.link().is_none());
+        assert_eq!(segment.stage.held(), 0, "{field} {value}");
+        // A configuration that was never good is still deleted.
+        pod.del();
+    }
+    assert_eq!(segment.left_over(), [""; 0]);
+}
+
+#[test]
+fn the_default_routes_interface_is_the_default_master() {
+    let Some(segment) = Segment::new("macvlan without master") else {
+        return;
+    };
+    let pod = segment.stage.pod("c1", json!({"type": "macvlan"}));
+    let (code, text) = pod.refuse("ADD");
+    assert_eq!(code, 7, "{text}");
+    assert!(text.contains("default route"), "{text}");
+    segment.stage.node.ip("addr add 10.1.2.5/24 dev eth1");
+    segment
+        .stage
+        .node
+        .ip("route add default via 10.1.2.1 dev eth1");
+    pod.add();
+    assert_eq!(kind(&pod.link().unwrap()).0, "macvlan");
+    segment.stage.node.ip("route del default");
+    pod.del();
+    assert!(pod.link().is_none());
+}
+
+#[test]
+fn a_name_that_the_node_has_is_free_in_the_pod() {
+    let Some(segment) = Segment::new("macvlan with the node's name") else {
+        return;
+    };
+    segment
+        .stage
+        .node
+        .ip("link add net1 type veth peer name net1b");
+    let pod = segment.pod("c1", "macvlan", "10.1.2.20/24");
+    pod.add();
+    assert_eq!(kind(&pod.link().unwrap()).0, "macvlan");
+    pod.del();
+    assert!(segment.node_links().contains(&"net1".to_owned()));
+}
+
+#[test]
+fn somebody_elses_interface_is_never_replaced_or_removed() {
+    let Some(segment) = Segment::new("macvlan meets another net1") else {
+        return;
+    };
+    let pod = segment.pooled("c1", "macvlan");
+    pod.netns.ip("link add net1 type veth peer name other");
+    let (code, text) = pod.refuse("ADD");
+    assert_eq!(code, 4, "{text}");
+    assert!(text.contains("net1"), "{text}");
+    assert_eq!(segment.stage.held(), 0);
+    pod.del();
+    assert_eq!(kind(&pod.link().unwrap()).0, "veth");
+}
+
+#[test]
+fn an_add_that_is_repeated_gives_one_interface_and_one_address() {
+    let Some(segment) = Segment::new("macvlan ADD twice") else {
+        return;
+    };
+    let pod = segment.pooled("c1", "macvlan");
+    let first = pod.add();
+    let second = pod.add();
+    assert_eq!(first["ips"], second["ips"]);
+    assert_eq!(pod.addresses().len(), 1);
+    assert_eq!(segment.stage.held(), 1);
+    pod.del();
+    assert_eq!(segment.stage.held(), 0);
+}
+
+#[test]
+fn del_succeeds_twice_without_namespace_and_without_master() {
+    let Some(segment) = Segment::new("macvlan DEL") else {
+        return;
+    };
+    let pod = segment.pooled("c1", "macvlan");
+    pod.del();
+    pod.add();
+    pod.del();
+    pod.del();
+    assert!(pod.link().is_none());
+    let blind = segment.pooled("c2", "macvlan");
+    blind.add();
+    blind.del_blind();
+    assert_eq!(segment.stage.held(), 0);
+    let dead = segment.pooled("c3", "macvlan");
+    dead.add();
+    dead.end();
+    dead.del();
+    assert_eq!(segment.stage.held(), 0);
+    let orphan = segment.pooled("c4", "macvlan");
+    orphan.add();
+    segment.stage.node.ip("link del eth1");
+    orphan.del();
+    orphan.del();
+    assert_eq!(segment.stage.held(), 0);
+    assert!(orphan.link().is_none());
+}
+
+#[test]
+fn check_sees_what_changed() {
+    let Some(segment) = Segment::new("macvlan CHECK") else {
+        return;
+    };
+    let pod = segment.pod("c1", "macvlan", "10.1.2.20/24");
+    let result = pod.add();
+    pod.check(&result).ok();
+    let fails = |with: &Value| {
+        let said = pod.check(with);
+        assert_ne!(said.code, Some(0), "{said:?}");
+        said.stdout
+    };
+    pod.netns.ip("addr del 10.1.2.20/24 dev net1");
+    assert!(fails(&result).contains("10.1.2.20"));
+    pod.netns.ip("addr add 10.1.2.20/24 dev net1");
+    pod.check(&result).ok();
+    let before = mac(&pod);
+    pod.netns.ip("link set net1 address 02:00:00:00:00:77");
+    assert!(fails(&result).contains("02:00:00:00:00:77"));
+    pod.netns.ip(&format!("link set net1 address {before}"));
+    pod.check(&result).ok();
+    let mut elsewhere = result.clone();
+    elsewhere["interfaces"][0]["sandbox"] = json!("/run/netns/another");
+    assert!(fails(&elsewhere).contains("namespace"));
+    pod.netns.ip("link del net1");
+    assert!(fails(&result).contains("net1"));
+}
+
+#[test]
+fn status_says_when_the_master_is_missing() {
+    let Some(segment) = Segment::new("macvlan STATUS") else {
+        return;
+    };
+    let pod = segment.pooled("c1", "macvlan");
+    pod.call("STATUS").ok();
+    // It would be made.
+    segment
+        .pooled("c2", "macvlan")
+        .with("master", json!("eth1.100"))
+        .call("STATUS")
+        .ok();
+    let away = segment
+        .pooled("c3", "macvlan")
+        .with("master", json!("eth9"));
+    let (code, text) = away.refuse("STATUS");
+    assert_eq!(code, 50, "{text}");
+    assert!(text.contains("eth9"), "{text}");
+}
+
+#[test]
+fn the_master_may_be_in_the_pod() {
+    let Some(segment) = Segment::new("macvlan in the container") else {
+        return;
+    };
+    let first = segment.pod("c1", "macvlan", "10.1.2.20/24");
+    first.add();
+    let config = json!({"type": "macvlan", "master": "net1", "linkInContainer": true});
+    let mut second = segment.stage.pod_in(first.netns.clone(), "c1", config);
+    "net2".clone_into(&mut second.ifname);
+    second.add();
+    assert_eq!(kind(&second.link().unwrap()).0, "macvlan");
+    second.del();
+    assert!(second.link().is_none());
+    assert!(first.link().is_some());
+    let lost = second.clone().with("master", json!("eth1"));
+    let (code, text) = lost.refuse("ADD");
+    assert_eq!(code, 7, "{text}");
+}
+
+#[test]
+fn a_pool_that_is_empty_leaves_no_interface() {
+    let Some(segment) = Segment::new("macvlan and an exhausted pool") else {
+        return;
+    };
+    let pods: Vec<_> = (0..5)
+        .map(|n| segment.pooled(&format!("c{n}"), "macvlan"))
+        .collect();
+    for pod in &pods {
+        pod.add();
+    }
+    let late = segment.pooled("c9", "macvlan");
+    let (_, text) = late.refuse("ADD");
+    assert!(
+        text.contains("no IP addresses available in range set"),
+        "{text}"
+    );
+    assert!(late.link().is_none());
+    pods[2].del();
+    late.add();
+    assert_eq!(segment.stage.held(), 5);
+}
