@@ -200,7 +200,10 @@ fn plan(index: u32, ips: &[&Ip], routes: &[CniRoute], dad: Dad) -> Vec<Change<'s
 
 fn planned(index: u32, ips: &[&Ip], wanted: &CniRoute) -> Route {
     let mut route = Route::to(wanted.dst).dev(index);
-    route.gateway = wanted.gw.or_else(|| gateway(ips, wanted.dst.family()));
+    // A route whose scope is the link has no router.
+    if wanted.scope != Some(Scope::LINK.0) {
+        route.gateway = wanted.gw.or_else(|| gateway(ips, wanted.dst.family()));
+    }
     if let Some(table) = wanted.table {
         route.table = table;
     }

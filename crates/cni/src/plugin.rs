@@ -63,8 +63,16 @@ pub(crate) static TABLE: &[Entry] = &[
     entry("ipvlan", Kind::Main, &crate::plugins::ipvlan::Ipvlan),
     entry("vlan", Kind::Main, &crate::plugins::vlan::Vlan),
     entry("bridge", Kind::Main, &crate::plugins::bridge::Bridge),
-    // entry("host-device", Kind::Main, &crate::plugins::host_device::HostDevice),
-    // entry("amd-host-device", Kind::Main, &crate::plugins::amd::AmdHostDevice),
+    entry(
+        "host-device",
+        Kind::Main,
+        &crate::plugins::host_device::HostDevice,
+    ),
+    entry(
+        "amd-host-device",
+        Kind::Main,
+        &crate::plugins::amd::AmdHostDevice,
+    ),
     // entry("sriov", Kind::Main, &crate::plugins::sriov::Sriov),
     entry("ovs", Kind::Main, &crate::plugins::ovs::Ovs),
     entry("tuning", Kind::Chained, &crate::chained::tuning::Tuning),
@@ -80,4 +88,24 @@ pub(crate) static TABLE: &[Entry] = &[
 /// The plugin of that name.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
     TABLE.iter().find(|entry| entry.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use mooring_attach::cni::check_plugin;
+
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_file_name_and_stands_once() {
+        let mut seen = BTreeSet::new();
+        for entry in TABLE {
+            check_plugin("name", entry.name).expect("a file name");
+            assert!(seen.insert(entry.name), "{} stands twice", entry.name);
+            assert!(!entry.plugin.about().is_empty(), "{}", entry.name);
+        }
+        assert_ne!(seen.len(), 0);
+    }
 }

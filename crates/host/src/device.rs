@@ -126,10 +126,10 @@ pub enum DeviceError {
         source: RestoreError,
     },
     /// A record.
-    #[error("the record of a device")]
+    #[error(transparent)]
     Record(#[from] RecordError),
     /// A namespace.
-    #[error("the namespace of a device")]
+    #[error(transparent)]
     Netns(#[from] NetnsError),
     /// The kernel refused.
     #[error("cannot {doing} {device}")]

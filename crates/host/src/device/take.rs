@@ -18,7 +18,7 @@ use crate::pci::Bdf;
 use crate::rdma::{Mode, Rdma, RdmaDevice};
 use crate::record::decide::{Place, Take, on_take};
 use crate::record::{Held, Identity, Owner, Phase, Record, VfBefore};
-use crate::{Change, Netns, fault};
+use crate::{Change, Netlink, Netns, fault};
 
 /// Between the look-up and the lock a device may have left; then one looks again, and this often.
 const TRIES: u32 = 3;
@@ -216,6 +216,8 @@ impl Prepared<'_> {
             }
             self.go(netns, &name)?;
             self.place = Place::Owner;
+        } else {
+            self.strip(&mut inside)?;
         }
         let links = inside.links().map_err(refused("look for", &device))?;
         let link = links.into_iter().find(|link| self.record.device.is(link));
@@ -238,6 +240,28 @@ impl Prepared<'_> {
         }
         self.rdma_follows(netns)?;
         Ok(link)
+    }
+
+    /// Takes away what an attempt that was killed gave it: the next one may get other addresses.
+    fn strip(&self, inside: &mut Netlink) -> Result<(), DeviceError> {
+        let device = &self.record.device.name;
+        let links = inside.links().map_err(refused("look for", device))?;
+        let Some(link) = links.into_iter().find(|l| self.record.device.is(l)) else {
+            return Ok(());
+        };
+        let index = link.index;
+        let addrs = inside.addrs(Some(index));
+        let addrs = addrs.map_err(refused("read the addresses of", device))?;
+        let mut steps = vec![Change::SetLink {
+            index,
+            change: LinkChange::down(),
+        }];
+        steps.extend(addrs.into_iter().map(Change::DelAddr));
+        match inside.apply(&steps) {
+            // IPv6 addresses may have gone with the link's going down.
+            Err(error) if !error.is_absent() => Err(refused("strip", device)(error)),
+            _ => Ok(()),
+        }
     }
 
     /// From the host to the owner.
@@ -285,7 +309,7 @@ impl Prepared<'_> {
     }
 
     /// Records that the owner has all it asked for, with what it wants to find again.
-    pub fn configured(mut self, kept: Value) -> Result<(), DeviceError> {
+    pub fn configured(&mut self, kept: Value) -> Result<(), DeviceError> {
         self.record.phase = Phase::Configured;
         self.record.kept = kept;
         self.held.write(&self.record)?;

@@ -1,0 +1,111 @@
+//! Devices that the reference host-device moved: it leaves no record, only the host's name in the alias of the link.
+//!
+//! Called by DEL where there is no record of ours. The link comes home under that name and stays down, as the reference leaves it: what it
+//! was before, nobody knows. Easy to get wrong: the netns may have ended; then the NIC is on the host under the pod's name.
+
+use mooring_api::net::{Link, LinkChange};
+use mooring_attach::cni::CniError;
+use mooring_host::device::{Mover, Selector, look_up};
+use mooring_host::{Change, Netlink, Netns};
+
+use super::attach::failed;
+use super::keys;
+use crate::call::Call;
+
+/// Brings the device home, where there is one.
+pub(crate) fn give_back(call: &Call, mover: &Mover) -> Result<(), CniError> {
+    // A DEL with a configuration that names no device finds it by its alias alone.
+    let selector = keys::wanted(call.config(), mover.devices())
+        .ok()
+        .map(|wanted| wanted.selector);
+    if let Some(selector) = &selector {
+        let mut host = open(mover.host())?;
+        let found = look_up(selector, &mut host, mover.devices()).map_err(failed)?;
+        if let Some(found) = found {
+            // At home. Whatever has its name in the pod is something else.
+            return fell_back(call, mover, &mut host, &found.link);
+        }
+        if let Selector::Name(name) = selector
+            && let Some(link) = look(&mut host, call.ifname())?
+            && link.alias.as_deref() == Some(name.as_str())
+        {
+            return fell_back(call, mover, &mut host, &link);
+        }
+    }
+    if let Some(path) = &call.request.netns
+        && let Ok(pod) = Netns::open(path)
+        && pod.id() != mover.host().id()
+        && let Some((link, name)) = in_pod(call, &pod, selector.as_ref())?
+    {
+        mover.bring_home(&pod, &link, &name).map_err(failed)?;
+        return clear_alias(mover, &name);
+    }
+    Ok(())
+}
+
+/// The link in the pod, and its name on the host. Without an alias it is not one that the reference moved, but for an ADD that
+/// died between its move and its rename.
+fn in_pod(
+    call: &Call,
+    pod: &Netns,
+    selector: Option<&Selector>,
+) -> Result<Option<(Link, String)>, CniError> {
+    let mut inside = open(pod)?;
+    if let Some(link) = look(&mut inside, call.ifname())?
+        && let Some(alias) = link.alias.clone().filter(|alias| is_name(alias))
+    {
+        return Ok(Some((link, alias)));
+    }
+    if let Some(Selector::Name(name)) = selector
+        && let Some(link) = look(&mut inside, name)?
+        && link.name != call.ifname()
+    {
+        return Ok(Some((link, name.clone())));
+    }
+    Ok(None)
+}
+
+/// A NIC that fell back to the host under the pod's name, with its own name as alias, gets its own name again.
+fn fell_back(call: &Call, mover: &Mover, host: &mut Netlink, link: &Link) -> Result<(), CniError> {
+    let Some(alias) = link.alias.clone().filter(|alias| is_name(alias)) else {
+        return Ok(());
+    };
+    // Somebody's record: it is on its way to another pod.
+    let records = mover.records().all().map_err(|e| failed(e.into()))?;
+    if link.name != call.ifname() || records.iter().any(|(_, r)| r.device.is(link)) {
+        return Ok(());
+    }
+    mover.rename(host, link, &alias).map_err(failed)?;
+    clear_alias(mover, &alias)
+}
+
+fn clear_alias(mover: &Mover, name: &str) -> Result<(), CniError> {
+    let mut host = open(mover.host())?;
+    let Some(link) = look(&mut host, name)? else {
+        return Ok(());
+    };
+    let change = LinkChange {
+        alias: Some(String::new()),
+        ..LinkChange::default()
+    };
+    let index = link.index;
+    host.apply(&[Change::SetLink { index, change }])
+        .map_err(|e| CniError::internal(format!("cannot clear the alias of {name}")).because(&e))
+}
+
+fn open(netns: &Netns) -> Result<Netlink, CniError> {
+    netns
+        .netlink()
+        .map_err(|e| CniError::netns(netns.path().display(), "cannot work in it").because(&e))
+}
+
+fn look(netlink: &mut Netlink, name: &str) -> Result<Option<Link>, CniError> {
+    netlink
+        .link(name)
+        .map_err(|e| CniError::internal(format!("cannot look for {name}")).because(&e))
+}
+
+/// Whether a text can be the name of an interface.
+fn is_name(text: &str) -> bool {
+    text.parse::<mooring_api::IfName>().is_ok()
+}
