@@ -65,6 +65,8 @@ const COMPONENTS: &[Component] = &[
         "a kernel with ipvlan, vlan, vrf, sctp and openvswitch",
     ),
     debian("kmod", "modules of the kernels that tests boot"),
+    bundle("qemu", kernels::QEMU, "a machine with SR-IOV cards"),
+    bundle("linux", kernels::LINUX, "the kernel in qemu"),
     everyday("etcd", go::ETCD, "controllers on a real API server"),
     everyday(
         "kube-apiserver",

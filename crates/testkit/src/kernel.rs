@@ -1,8 +1,8 @@
 //! Kernels of our own, for what this machine's kernel cannot do: a test boots one, the machine's files are its root, and
 //! what it writes is gone when it halts.
 //!
-//! Two machines: [`Uml`](crate::Uml) (seconds; ipvlan, vlan, vrf, sctp, openvswitch) and QEMU (half a minute; an
-//! SR-IOV card). A boot costs more than a test, so tests are not booted one by one: their bodies are ordinary
+//! Two machines: [`Uml`](crate::Uml) (seconds; ipvlan, vlan, vrf, sctp, openvswitch) and [`Qemu`](crate::Qemu) (a
+//! quarter of a minute; SR-IOV cards). A boot costs more than a test, so tests are not booted one by one: their bodies are ordinary
 //! tests that the everyday run leaves out, and one test of the binary runs all of them inside ([`suite`]).
 //!
 //! ```text

@@ -23,6 +23,8 @@ mod kernel;
 mod netns;
 #[cfg(any(feature = "control-plane", feature = "git-server"))]
 mod port;
+#[cfg(feature = "kernels")]
+mod qemu;
 #[cfg(any(feature = "netns", feature = "control-plane", feature = "kernels"))]
 mod said;
 mod skip;
@@ -43,6 +45,8 @@ pub use diff::unified;
 pub use git_server::GitServer;
 #[cfg(feature = "netns")]
 pub use netns::{Netns, Sandbox};
+#[cfg(feature = "kernels")]
+pub use qemu::{Qemu, qemu_suite};
 #[cfg(any(feature = "netns", feature = "control-plane", feature = "kernels"))]
 pub use said::Said;
 pub use skip::{oracles, skip};
