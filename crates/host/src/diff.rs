@@ -45,7 +45,14 @@ fn addrs(wanted: &Snapshot, seen: &Snapshot, bounced: bool, changes: &mut Vec<Ch
         !passing && !wanted.addrs.iter().any(|addr| is_same(addr, there))
     });
     changes.extend(surplus.cloned().map(Change::DelAddr));
-    for addr in &wanted.addrs {
+    // The kernel shows IPv4 addresses oldest first and IPv6 ones newest first, and prefers the first it shows.
+    let of = |family| {
+        wanted
+            .addrs
+            .iter()
+            .filter(move |a| a.address.family() == family)
+    };
+    for addr in of(Family::V4).chain(of(Family::V6).rev()) {
         if is_temporary(addr) {
             continue;
         }

@@ -100,9 +100,11 @@ pub fn restore(
     // What the kernel refuses now (an IPv6 MTU above the link's) is tried again below, and reported there.
     let _ = netns.run(|| set_sysctls(&name, &wanted.sysctls))?;
     // Seen after that: switching IPv6 on may have made addresses.
-    let seen = netlink
+    let mut seen = netlink
         .snapshot(index)?
         .ok_or_else(|| no_link(netns, index))?;
+    // Rules outlast the link, but nothing ties them to a link that has lost its addresses and tables.
+    seen.rules = netlink.rules()?;
     let changes = crate::diff(wanted, &seen);
     let mut batch = netlink.batch();
     for change in &changes {

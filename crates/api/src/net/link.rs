@@ -295,7 +295,7 @@ impl NewLink {
 pub struct Peer {
     /// Its name.
     pub name: String,
-    /// Its attributes; `master` is not looked at.
+    /// Its attributes. `up` is not looked at: the kernel opens no end before the pair is whole.
     pub set: LinkChange,
 }
 

@@ -301,3 +301,22 @@ fn a_kind_never_changes_but_its_options_may() {
     };
     assert_eq!(said(&wanted, &seen), ["change link 5: macvlan options"]);
 }
+
+#[test]
+fn addresses_come_back_in_the_order_the_kernel_prefers() {
+    let mut wanted = nic();
+    for text in ["10.0.0.6/24", "fd00::1/64", "fd00::2/64"] {
+        wanted.addrs.push(Addr::new(5, text.parse().unwrap()));
+    }
+    let mut seen = nic();
+    seen.addrs.clear();
+    assert_eq!(
+        said(&wanted, &seen),
+        [
+            "set address 10.0.0.5/24 of link 5",
+            "set address 10.0.0.6/24 of link 5",
+            "set address fd00::2/64 of link 5",
+            "set address fd00::1/64 of link 5",
+        ]
+    );
+}

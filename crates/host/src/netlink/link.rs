@@ -92,7 +92,12 @@ fn other_end(peer: &Peer, netns: Option<&Netns>) -> LinkMessage {
     if let Some(netns) = netns {
         message.attributes.push(LinkAttribute::NetNsFd(fd(netns)));
     }
-    set(&mut message, &peer.set);
+    let change = LinkChange {
+        // The kernel configures this end before it ties the pair, and refuses to open half of one (ENOTCONN).
+        up: None,
+        ..peer.set.clone()
+    };
+    set(&mut message, &change);
     message
 }
 
