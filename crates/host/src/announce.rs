@@ -91,17 +91,33 @@ pub fn announce(
     if addresses.is_empty() {
         return Ok(Announced::Nobody);
     }
+    let mut netlink = netns.netlink().map_err(|source| AnnounceError::Netns {
+        link: name.to_owned(),
+        source,
+    })?;
+    announce_with(netns, &mut netlink, name, addresses)
+}
+
+/// The same with a socket that is already open in the namespace.
+pub fn announce_with(
+    netns: &Netns,
+    netlink: &mut Netlink,
+    name: &str,
+    addresses: &[IpAddr],
+) -> Result<Announced, AnnounceError> {
+    if addresses.is_empty() {
+        return Ok(Announced::Nobody);
+    }
     let link = || name.to_owned();
     let in_netns = |source| AnnounceError::Netns {
         link: link(),
         source,
     };
-    let mut netlink = netns.netlink().map_err(in_netns)?;
     let read = |source| AnnounceError::Link {
         link: link(),
         source,
     };
-    let Some(seen) = with_carrier(&mut netlink, name, CARRIER).map_err(read)? else {
+    let Some(seen) = with_carrier(netlink, name, CARRIER).map_err(read)? else {
         return Err(AnnounceError::Absent { link: link() });
     };
     let Some(mac) = seen.mac.filter(|_| has_neighbours(&seen)) else {

@@ -34,7 +34,7 @@ pub mod sysfs;
 pub mod vf;
 mod vlan;
 
-pub use announce::{AnnounceError, Announced, announce};
+pub use announce::{AnnounceError, Announced, announce, announce_with};
 pub use change::Change;
 pub use diff::diff;
 pub use netlink::{Batch, Netlink, NetlinkError};

@@ -119,6 +119,31 @@ impl Shims {
         outcome
     }
 
+    /// Whether the node still has the shim beside `parent`, and a route through it to each address. What is missing, in words.
+    pub fn missing(
+        &self,
+        node: &mut Netlink,
+        parent: &str,
+        addresses: &[HostCidr],
+    ) -> Result<Option<String>, ShimError> {
+        let name = name(parent);
+        let fail = |source| ShimError::Netlink {
+            doing: "look for",
+            name: name.clone(),
+            source,
+        };
+        let Some(shim) = node.link(&name).map_err(fail)? else {
+            return Ok(Some(format!("the shim {name} is gone")));
+        };
+        let routes = node.routes(Some(shim.index)).map_err(fail)?;
+        let is_lost = |address: &&HostCidr| {
+            let wanted = HostCidr::single(address.addr()).subnet();
+            !routes.iter().any(|route| route.dst == wanted)
+        };
+        let lost = addresses.iter().find(is_lost);
+        Ok(lost.map(|lost| format!("the route to {} by {name} is gone", lost.addr())))
+    }
+
     /// Ends what an attachment holds; the shim goes with the last user. Nothing held is success.
     pub fn release(
         &self,

@@ -58,7 +58,9 @@ pub enum VlanError {
         parent: String,
     },
     /// The kernel refused to make it.
-    #[error("cannot make the VLAN sub-interface {name}")]
+    #[error(
+        "cannot make the VLAN sub-interface {name}; if its NIC has that VLAN under another name, take that name as master"
+    )]
     Make {
         /// The sub-interface.
         name: String,

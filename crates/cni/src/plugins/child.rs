@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  ADD:  check ─ hold the master ─ addresses ─ make the child in the pod ─ probe ─ configure ─ announce
-//!  DEL:  release addresses ─ remove the child ─ let go of the master      each one, whatever became of the others
+//!  DEL:  remove the child ─ release addresses ─ let go of the master      each one, whatever became of the others
 //! ```
 //!
 //! Easy to get wrong: `EEXIST` has three meanings. The name is taken in the pod by what an earlier ADD of the same attachment
@@ -15,8 +15,8 @@ use mooring_api::net::{Link, LinkChange, LinkKind, NewLink, Route};
 use mooring_api::{HostCidr, Mac};
 use mooring_attach::cni::{CniError, CniResult, Interface};
 use mooring_host::{
-    Change, Netlink, NetlinkError, Netns, Probe, User, VlanError, Vlans, announce, fault, probe,
-    sysctl,
+    Change, Netlink, NetlinkError, Netns, Probe, User, VlanError, Vlans, announce_with, fault,
+    probe, sysctl,
 };
 use serde::Deserialize;
 
@@ -329,7 +329,7 @@ impl Attempt<'_> {
         let told = |a: &IpAddr| a.is_ipv4() || settled;
         let told: Vec<IpAddr> = addresses.into_iter().filter(told).collect();
         // An announcement that is not heard costs time, not the attachment.
-        if let Err(error) = announce(self.pod, name, &told) {
+        if let Err(error) = announce_with(self.pod, self.inside, name, &told) {
             self.call.log(format_args!("{error}"));
         }
         Ok(())
@@ -365,11 +365,12 @@ impl Attempt<'_> {
         let name = self.call.ifname();
         let cannot = |e: &NetlinkError| failed(format_args!("cannot make {name}"), e);
         let temporary = temporary_name(self.call);
-        self.clear(&temporary, &wanted.kind)?;
+        let kind = wanted.kind.clone();
+        self.clear(&temporary, &kind)?;
         wanted.name.clone_from(&temporary);
         match self.make_as(wanted) {
             // Not the name, then: a VLAN of the master, or a passthru child, is there only once.
-            Err(error) if error.is_present() => return Err(cannot(first)),
+            Err(error) if error.is_present() => return Err(cannot(first).with_details(once(&kind))),
             made => made.map_err(|e| cannot(&e))?,
         }
         fault::point("child-made-temporarily");
@@ -426,6 +427,17 @@ impl Attempt<'_> {
     }
 }
 
+/// What a second one of a kind means.
+fn once(kind: &LinkKind) -> String {
+    match kind {
+        LinkKind::Vlan { id, .. } => format!(
+            "the master's VLAN {id} is in a pod or on the node already, and there is one of each; pods that share a VLAN use \
+             macvlan or ipvlan with master <nic>.{id}"
+        ),
+        _ => String::new(),
+    }
+}
+
 fn undo_if(call: &Call, has_addresses: bool, error: CniError) -> CniError {
     if has_addresses && call.config().ipam.is_some() {
         call.undo_ipam(error)
@@ -465,18 +477,27 @@ fn temporary_name(call: &Call) -> String {
 
 /// Removes the child and lets go of the master; collects what fails and goes on. Never looks at the master.
 pub(crate) fn del(call: &Call, word: &str, others: &mut Vec<CniError>) {
-    if let Err(error) = call.ipam_del() {
-        others.push(error);
+    let steps: [fn(&Call, &str) -> Result<(), CniError>; 2] = if is_own_ipam(call) {
+        // Nobody is given the address while the interface still answers for it.
+        [remove, release]
+    } else {
+        // A foreign plugin may say goodbye through the interface, as dhcp does.
+        [release, remove]
+    };
+    for step in steps {
+        if let Err(error) = step(call, word) {
+            others.push(error);
+        }
+        fault::point("child-step-undone");
     }
-    fault::point("child-released");
-    if let Err(error) = remove(call, word) {
-        others.push(error);
-    }
-    fault::point("child-removed");
     let gone = open_node().and_then(|mut node| let_go(call, &mut node));
     if let Err(error) = gone {
         others.push(error);
     }
+}
+
+fn release(call: &Call, _word: &str) -> Result<(), CniError> {
+    call.ipam_del()
 }
 
 fn remove(call: &Call, word: &str) -> Result<(), CniError> {

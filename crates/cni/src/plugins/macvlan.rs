@@ -153,7 +153,11 @@ impl Plugin for Macvlan {
                 other.word()
             ))),
         };
-        child::check(call, &checked.child, &is_right)
+        child::check(call, &checked.child, &is_right)?;
+        if checked.reach.is_wanted() {
+            check_reach(call, &checked.child.master)?;
+        }
+        Ok(())
     }
 
     fn status(&self, call: &Call) -> Result<(), CniError> {
@@ -196,6 +200,20 @@ fn reach(call: &Call, made: &Made, node_addresses: &[IpAddr]) -> Result<(), CniE
         ),
         _ => child::failed("cannot make the pod reachable from its node", &error),
     })
+}
+
+fn check_reach(call: &Call, master: &str) -> Result<(), CniError> {
+    let mut node = child::open_node()?;
+    let master = match master {
+        "" => child::default_master(&mut node)?.map_or_else(String::new, |link| link.name),
+        name => name.to_owned(),
+    };
+    let addresses = child::addresses(call.prev()?);
+    let missing = shims(call).missing(&mut node, &master, &addresses);
+    match missing.map_err(|e| child::failed("cannot look for the shim", &e))? {
+        Some(missing) => Err(CniError::internal(missing)),
+        None => Ok(()),
+    }
 }
 
 fn mode(text: &str) -> Result<MacvlanMode, CniError> {

@@ -73,7 +73,7 @@ mod uml {
             .pod("c2", "vlan", "10.1.2.21/24")
             .with("vlanId", json!(100));
         let (_, text) = second.refuse("ADD");
-        assert!(text.contains("net1"), "{text}");
+        assert!(text.contains("VLAN 100"), "{text}");
         assert!(second.link().is_none());
         second.del();
         pod.add();

@@ -128,9 +128,17 @@ fn the_shim_goes_with_the_last_pod_and_routes_with_their_own() {
         pod.with("hostReach", json!(true))
     };
     let (one, two) = (reach("c1", "10.1.2.20/24"), reach("c2", "10.1.2.21/24"));
-    one.add();
+    let result = one.add();
+    one.check(&result).ok();
     let shim = segment.stage.node.link("moor-eth1").unwrap();
     two.add();
+    segment.stage.node.ip("route del 10.1.2.20 dev moor-eth1");
+    let said = one.check(&result);
+    assert!(
+        said.stdout.contains("10.1.2.20") && said.code == Some(1),
+        "{said:?}"
+    );
+    one.add();
     let routes = || segment.stage.node.ip("route show dev moor-eth1");
     assert!(routes().contains("10.1.2.20") && routes().contains("10.1.2.21"));
     one.del();
