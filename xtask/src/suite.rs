@@ -1,7 +1,8 @@
 //! Runs the tests, shows their output as it comes, and counts: passed, failed, skipped and why.
 //!
-//! `cargo xtask test` and `ci` call this. A test that skips itself has *passed* for the harness; the skip log,
-//! which the testkit writes, tells the two apart. Reasons that `ci/allowed-skips` does not list fail the run.
+//! `cargo xtask test` and `ci` call this. A test that skips itself has *passed* for the harness, and one that runs in
+//! a kernel of its own was *ignored*; two logs, which the testkit writes, tell them apart. Reasons that
+//! `ci/allowed-skips` does not list fail the run.
 
 mod count;
 
@@ -53,10 +54,11 @@ fn run_tests(room: Option<&str>, which: &[&str], summary: &mut Summary) -> Resul
         None => args.push("--workspace"),
     }
     args.extend(which);
-    let log = SkipLog::new()?;
+    let (skips, kernels) = (Log::new("skips")?, Log::new("kernels")?);
     let mut command = cargo(&args);
     command
-        .env("MOOR_SKIP_LOG", &log.path)
+        .env("MOOR_SKIP_LOG", &skips.path)
+        .env("MOOR_KERNEL_LOG", &kernels.path)
         .stdout(Stdio::piped());
     let shown = show(&command);
     let mut child = command
@@ -72,21 +74,23 @@ fn run_tests(room: Option<&str>, which: &[&str], summary: &mut Summary) -> Resul
         line.clear();
     }
     let status = child.wait()?;
-    summary.read_skips(&log.read()?);
+    // In this order: a test that skips itself in its kernel was counted there.
+    summary.read_kernels(&kernels.read()?);
+    summary.read_skips(&skips.read()?);
     summary.finish(&shown, status.success());
     Ok(())
 }
 
-/// Where tests write their skips; gone when the run ends.
-struct SkipLog {
+/// Where tests write what the harness does not know; gone when the run ends.
+struct Log {
     path: PathBuf,
 }
 
-impl SkipLog {
-    fn new() -> Result<Self> {
+impl Log {
+    fn new(what: &str) -> Result<Self> {
         let dir = root().join("target/xtask");
         fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        let path = dir.join(format!("skips-{}.log", std::process::id()));
+        let path = dir.join(format!("{what}-{}.log", std::process::id()));
         fs::write(&path, "").with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { path })
     }
@@ -97,7 +101,7 @@ impl SkipLog {
     }
 }
 
-impl Drop for SkipLog {
+impl Drop for Log {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }

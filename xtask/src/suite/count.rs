@@ -1,7 +1,8 @@
 //! Counting, as a pure reading of the harness's output and the skip log.
 //!
 //! Easy to get wrong: a skipped test is one that the harness calls passed, so it is taken off again; a test
-//! that skips twice is one skipped test.
+//! that skips twice is one skipped test. A test that needs a kernel of its own is one that the harness calls ignored: it
+//! counts where another test booted that kernel and ran it there, and is skipped where nobody did.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,11 +17,17 @@ pub(crate) struct Summary {
     failures: Vec<String>,
     /// Reason to what was not tested.
     skipped: BTreeMap<String, Vec<String>>,
+    /// Tests that need a kernel of their own, until it is known that they ran in it.
+    waiting: Vec<String>,
+    /// The same, once it is known.
+    elsewhere: Vec<String>,
     broken: Vec<String>,
 }
 
 /// How the reason of a test begins that only `--soak` runs.
 const SOAK: &str = "soak";
+/// And of one that runs in a kernel that another test boots.
+const KERNEL: &str = "kernel";
 
 /// What `--soak` runs of the tests that are ignored otherwise.
 pub(super) struct LongRuns {
@@ -46,6 +53,8 @@ impl Summary {
             failed: 0,
             failures: Vec::new(),
             skipped: BTreeMap::new(),
+            waiting: Vec::new(),
+            elsewhere: Vec::new(),
             broken: Vec::new(),
         }
     }
@@ -64,8 +73,10 @@ impl Summary {
                 self.failures.push(name.to_owned());
             } else if let Some(why) = verdict.strip_prefix("ignored") {
                 let why = why.trim_start_matches(", ");
-                let reason = why.split(':').next().filter(|r| !r.is_empty());
-                self.skip(reason.unwrap_or("no-reason"), name);
+                match why.split(':').next().filter(|r| !r.is_empty()) {
+                    Some(KERNEL) => self.waiting.push(name.to_owned()),
+                    reason => self.skip(reason.unwrap_or("no-reason"), name),
+                }
             }
         }
     }
@@ -92,6 +103,27 @@ impl Summary {
         }
     }
 
+    /// The log of tests that ran in a kernel of their own: kernel, test and verdict, separated by tabs.
+    pub(super) fn read_kernels(&mut self, log: &str) {
+        for line in log.lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let &[kernel, test, verdict] = fields.as_slice() else {
+                self.broken
+                    .push(format!("a line of the kernel log cannot be read: {line:?}"));
+                continue;
+            };
+            if let Some(at) = self.waiting.iter().position(|name| name == test) {
+                self.elsewhere.push(self.waiting.swap_remove(at));
+            }
+            if verdict == "ok" {
+                self.passed += 1;
+            } else {
+                self.failed += 1;
+                self.failures.push(format!("{test} (in {kernel})"));
+            }
+        }
+    }
+
     /// After the last line: a run that counted nothing, or ended badly without a failed test, is broken.
     pub(super) fn finish(&mut self, command: &str, success: bool) {
         if !success && self.failed == 0 {
@@ -99,6 +131,9 @@ impl Summary {
                 .push(format!("`{command}` failed before or between its tests"));
         } else if self.passed + self.failed == 0 && self.skipped.is_empty() {
             self.broken.push(format!("`{command}` ran no test"));
+        }
+        for name in std::mem::take(&mut self.waiting) {
+            self.skip(KERNEL, &name);
         }
         let unknown = self
             .skipped
@@ -116,7 +151,8 @@ impl Summary {
     /// Takes the tests marked `soak` off the skipped ones, because they are run next.
     pub(super) fn long_runs(&mut self) -> LongRuns {
         let any = self.skipped.remove(SOAK).is_some();
-        let others = self.skipped.values().flatten().cloned().collect();
+        let others = self.skipped.values().flatten().chain(&self.elsewhere);
+        let others = others.cloned().collect();
         LongRuns { any, others }
     }
 
@@ -233,6 +269,43 @@ test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fin
         assert_eq!(long.others, ["d::child"]);
         assert_eq!(closing(&summary), "19 passed, 1 failed, 1 skipped");
         assert!(!summary.long_runs().any);
+    }
+
+    #[test]
+    fn a_test_in_a_kernel_of_its_own_counts_where_it_ran_there() {
+        let run = "\
+test vlan::uml::a ... ignored, kernel: uml
+test vlan::uml::b ... ignored, kernel: uml
+test d::child ... ignored, soak: an hour
+test result: FAILED. 2 passed; 1 failed; 3 ignored
+";
+        let mut summary = Summary::new(reasons("soak"));
+        for line in run.lines() {
+            summary.read_line(line);
+        }
+        summary.read_kernels("uml\tvlan::uml::a\tok\numl\tvlan::uml::b\tFAILED\n");
+        summary.finish("cargo test", false);
+        assert_eq!(closing(&summary), "3 passed, 2 failed, 1 skipped");
+        assert!(
+            summary
+                .to_string()
+                .contains("failed: vlan::uml::b (in uml)")
+        );
+        // A soak runs what the harness ignores: not these, which this kernel cannot run.
+        assert_eq!(summary.long_runs().others, ["vlan::uml::a", "vlan::uml::b"]);
+    }
+
+    #[test]
+    fn a_test_whose_kernel_nobody_booted_breaks_the_run() {
+        let run = "test vlan::uml::a ... ignored, kernel: uml\ntest result: ok. 2 passed; 0 failed; 1 ignored";
+        let summary = read(run, "", true);
+        assert_eq!(closing(&summary), "2 passed, 0 failed, 1 skipped");
+        assert!(
+            summary
+                .to_string()
+                .contains("broken: 1 skipped for \"kernel\"")
+        );
+        assert!(summary.into_result().is_err());
     }
 
     #[test]
