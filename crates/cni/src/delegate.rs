@@ -190,3 +190,53 @@ fn wait(mut child: Child) -> io::Result<Option<ExitStatus>> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy() -> io::Error {
+        io::Error::from(io::ErrorKind::ExecutableFileBusy)
+    }
+
+    #[test]
+    fn a_program_that_is_being_copied_is_tried_again_and_not_for_ever() {
+        let mut tries = 0;
+        let child = start(|| {
+            tries += 1;
+            if tries < 3 {
+                Err(busy())
+            } else {
+                Command::new("true").spawn()
+            }
+        });
+        assert!(child.expect("started").wait().is_ok_and(|s| s.success()));
+        assert_eq!(tries, 3);
+        let mut tries = 0;
+        let error = start(|| {
+            tries += 1;
+            Err(io::Error::from(io::ErrorKind::NotFound))
+        });
+        assert_eq!(
+            (error.map_err(|e| e.kind()).err(), tries),
+            (Some(io::ErrorKind::NotFound), 1)
+        );
+    }
+
+    #[test]
+    fn what_a_failed_delegate_said_is_told_and_its_own_error_comes_first() {
+        let status = Command::new("false").status().expect("false");
+        let own = failure(
+            "x",
+            status,
+            br#"{"code": 117, "msg": "no", "details": "d"}"#,
+            "noise",
+        );
+        assert_eq!(own, CniError::new(117, "no").with_details("d"));
+        let noise = "\u{e4}".repeat(MAX_COMPLAINT);
+        let other = failure("x", status, b"half an ans", &noise);
+        assert_eq!(other.code, CniError::INTERNAL);
+        assert!(other.details.starts_with("half an ans; \u{e4}"), "{other}");
+        assert!(other.details.len() < 2 * MAX_COMPLAINT);
+    }
+}

@@ -19,7 +19,7 @@ use mooring_host::Netns;
 use crate::call::Call;
 use crate::output::{Answer, print};
 use crate::plugin::{Entry, Kind, TABLE, find};
-use crate::{log, person};
+use crate::{install, log, person};
 use mooring_host::Paths;
 
 /// Serves one call.
@@ -46,10 +46,17 @@ pub(crate) fn run() -> ExitCode {
 
 fn serve(own: &OsStr, args: Vec<OsString>) -> Answer {
     let env = Env::new(std::env::vars_os());
-    let entry = entry_of(own);
+    let name = name_of(own);
     let verb = match env.verb() {
         Ok(Some(verb)) => verb,
-        Ok(None) => return person::answer(entry, args),
+        Ok(None) => {
+            let plugin = if let Name::Plugin(entry) = name {
+                Some(entry)
+            } else {
+                None
+            };
+            return person::answer(plugin, args);
+        }
         Err(error) => return Answer::Error(error, None),
     };
     if verb == Verb::Version {
@@ -69,17 +76,17 @@ fn serve(own: &OsStr, args: Vec<OsString>) -> Answer {
         Err(error) => return Answer::Error(error, version_in(&stdin)),
     };
     let version = request.config.version;
-    match call(entry, &request) {
+    match call(name, &request) {
         Ok(answer) => answer,
-        Err(error) => Answer::Error(error, Some(version)),
+        Err(error) => {
+            log::line(&request, &error);
+            Answer::Error(error, Some(version))
+        }
     }
 }
 
-fn call(entry: Option<&'static Entry>, request: &Request) -> Result<Answer, CniError> {
-    let entry = match entry {
-        Some(entry) => entry,
-        None => by_type(&request.config.plugin)?,
-    };
+fn call(name: Name, request: &Request) -> Result<Answer, CniError> {
+    let entry = entry(name, &request.config.plugin)?;
     let paths = Paths::from_env();
     let call = Call {
         request,
@@ -122,22 +129,46 @@ fn refuse_own_netns(request: &Request) -> Result<(), CniError> {
     }
 }
 
-/// The plugin that the program's name says; `None` under its own name. An IPAM plugin is started with its
-/// caller's configuration, so the name comes before `type`.
-fn entry_of(own: &OsStr) -> Option<&'static Entry> {
-    let name = Path::new(own).file_name()?.to_str()?;
-    find(name)
+/// What the program's name says. An IPAM plugin is started with its caller's configuration, so the name comes
+/// before `type`; and under a name that is nobody's, `type` must not decide: a link called like a foreign IPAM
+/// plugin would start itself for ever.
+enum Name {
+    /// Its own: `type` decides.
+    Own,
+    /// A plugin's.
+    Plugin(&'static Entry),
+    /// Nobody's.
+    Unknown(String),
 }
 
-fn by_type(name: &str) -> Result<&'static Entry, CniError> {
-    find(name).ok_or_else(|| {
+fn name_of(own: &OsStr) -> Name {
+    let name = Path::new(own)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
+    match find(&name) {
+        Some(entry) => Name::Plugin(entry),
+        None if name == install::PROGRAM => Name::Own,
+        None => Name::Unknown(name.into_owned()),
+    }
+}
+
+fn entry(name: Name, kind: &str) -> Result<&'static Entry, CniError> {
+    let (found, error) = match name {
+        Name::Plugin(entry) => return Ok(entry),
+        Name::Unknown(name) => {
+            let why = format!("moor-cni was started as {name:?}, which is none of its plugins");
+            (None, CniError::new(CniError::CONFIG, why))
+        }
+        Name::Own if kind.is_empty() => (None, CniError::config("type", "missing")),
+        Name::Own => {
+            let why = format!("{kind:?} is no plugin of moor-cni");
+            (find(kind), CniError::config("type", why))
+        }
+    };
+    found.ok_or_else(|| {
         let known: Vec<&str> = TABLE.iter().map(|entry| entry.name).collect();
-        let why = if name.is_empty() {
-            "missing".to_owned()
-        } else {
-            format!("{name:?} is no plugin of moor-cni")
-        };
-        CniError::config("type", why).with_details(format!("it has [{}]", known.join(", ")))
+        error.with_details(format!("it has [{}]", known.join(", ")))
     })
 }
 

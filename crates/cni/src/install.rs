@@ -27,7 +27,7 @@ use place::{Place, is_ours};
 pub(crate) const BIN_DIR: &str = "/opt/cni/bin";
 pub(crate) const CONF_DIR: &str = "/etc/cni/net.d";
 /// The program's own name.
-const PROGRAM: &str = "moor-cni";
+pub(crate) const PROGRAM: &str = "moor-cni";
 
 /// What to install where.
 pub(crate) struct Install {

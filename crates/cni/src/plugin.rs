@@ -73,7 +73,7 @@ pub(crate) static TABLE: &[Entry] = &[
         Kind::Main,
         &crate::plugins::amd::AmdHostDevice,
     ),
-    // entry("sriov", Kind::Main, &crate::plugins::sriov::Sriov),
+    entry("sriov", Kind::Main, &crate::plugins::sriov::Sriov),
     entry("ovs", Kind::Main, &crate::plugins::ovs::Ovs),
     entry("tuning", Kind::Chained, &crate::chained::tuning::Tuning),
     entry("sbr", Kind::Chained, &crate::chained::sbr::Sbr),

@@ -108,8 +108,12 @@ impl Place {
     }
 }
 
-/// Whether the file (or what it links to) is a copy of this program, of any version.
+/// Whether it is a copy of this program, of any version, or our own link to it. Another link is somebody's, even
+/// when it leads to us by now: `ipvlan -> macvlan` did not before we took `macvlan`.
 pub(super) fn is_ours(path: &Path) -> bool {
+    if let Ok(target) = fs::read_link(path) {
+        return target == Path::new(PROGRAM);
+    }
     let Ok(bytes) = fs::read(path) else {
         return false;
     };

@@ -1,3 +1,20 @@
 //! The built program, from outside: one module per topic.
 
+mod announce;
+mod bridge;
+mod conformance;
+mod host_device;
+mod hostile;
+mod install;
+mod ipam;
+mod ipvlan;
+mod kernels;
+mod macvlan;
+mod ovs;
 mod protocol;
+mod sbr;
+mod segment;
+mod stage;
+mod switch;
+mod tuning;
+mod vlan;
