@@ -23,6 +23,7 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
         .args(args)
         .current_dir(root())
         .env_remove("MOOR_BOOK")
+        .env_remove("MOOR_KERNEL_ONLY")
         .env_remove("MOOR_UPDATE");
     // Cargo sets these for xtask itself; a build script that watches them would run again each time.
     for (name, _) in std::env::vars_os() {

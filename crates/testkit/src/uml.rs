@@ -99,7 +99,7 @@ impl Uml {
         machine
             .args(["LD_LIBRARY_PATH=.", "./linux", "mem=768M", "quiet", "ro"])
             .args(["root=/dev/root", "rootfstype=hostfs", "rootflags=/"])
-            .args(["con=null", "con0=fd:0,fd:1"])
+            .args(["con=null", "con0=fd:0,fd:1", "seccomp=auto"])
             .arg(format!("uml_dir={}", work.path().join("uml").display()))
             .arg("init=/bin/sh")
             .arg("--")

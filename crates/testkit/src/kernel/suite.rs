@@ -18,6 +18,9 @@ use crate::must;
 /// How long one test may take inside, in seconds.
 const BOUND: u32 = 120;
 
+/// Names a part of the names of tests, to run only those: for whoever works on one.
+const ONLY: &str = "MOOR_KERNEL_ONLY";
+
 /// What became of one test.
 #[derive(Debug, PartialEq, Eq)]
 struct Verdict {
@@ -33,10 +36,12 @@ struct Verdict {
 pub(crate) fn suite(kernel: &str, boot: impl FnOnce(&str) -> Console) {
     let exe = std::env::current_exe();
     let exe = must(exe, "find", Path::new("the test binary"));
-    let names = of_kernel(kernel, &listed(&exe));
+    let only = std::env::var(ONLY).unwrap_or_default();
+    let mut names = of_kernel(kernel, &listed(&exe));
+    names.retain(|name| name.contains(&only));
     assert!(
         !names.is_empty(),
-        "no test of {} is ignored and lies in a module `{kernel}`: write one, or take this one away",
+        "no test of {} is ignored and lies in a module `{kernel}` ({ONLY} is {only:?}): write one, or take this one away",
         exe.display()
     );
     let console = boot(&script(&exe, &names));
