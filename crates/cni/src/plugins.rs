@@ -7,4 +7,5 @@ pub(crate) mod host_device;
 pub(crate) mod ipvlan;
 pub(crate) mod macvlan;
 pub(crate) mod ovs;
+pub(crate) mod sriov;
 pub(crate) mod vlan;

@@ -142,7 +142,10 @@ fn look_again(
     Ok(None)
 }
 
-fn patiently(mut attempt: impl FnMut() -> Result<(), NetlinkError>) -> Result<(), NetlinkError> {
+/// Asks a busy driver again, for a bounded time.
+pub fn patiently(
+    mut attempt: impl FnMut() -> Result<(), NetlinkError>,
+) -> Result<(), NetlinkError> {
     let mut tries = 1;
     loop {
         match attempt() {

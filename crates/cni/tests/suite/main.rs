@@ -1,5 +1,6 @@
 //! The built program, from outside: one module per topic.
 
+mod amd;
 mod announce;
 mod bridge;
 mod conformance;

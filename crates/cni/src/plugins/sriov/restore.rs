@@ -1,0 +1,218 @@
+//! Brings a VF home: by our record, else by the files that sriov-cni left.
+//!
+//! Called by DEL and GC. Easy to get wrong: a DEL whose VF went to another pod meanwhile. The allocation file names the namespace that has
+//! it; where that is alive and not the one of the call, only the old cached configuration goes.
+
+use std::path::Path;
+
+use mooring_api::net::{LinkChange, Vf, VfChange, VfLinkState, VfRate, VfVlan, VlanProtocol};
+use mooring_attach::cni::CniError;
+use mooring_host::device::{Mover, Selector, look_up};
+use mooring_host::{Change, Netns, vf};
+
+use super::state::{Cached, State, cache_name, cached, dir};
+use crate::call::Call;
+use crate::plugins::host_device::attach::{failed, mover};
+
+/// DEL.
+pub(super) fn give_back(call: &Call) -> Result<(), CniError> {
+    let mover = mover(call)?;
+    let name = cache_name(call.container(), call.ifname());
+    let path = dir(call).join(&name);
+    let cached = cached(call, &path)?;
+    let device = match &cached {
+        Some(cached) => Some(cached.device.clone()),
+        None => recorded(&mover, call)?,
+    };
+    let Some(device) = device else {
+        // Nothing of this attachment is left, or it never began.
+        return Ok(());
+    };
+    let state = State::named(call, &name, &device);
+    let _lock = state.lock()?;
+    let returned = mover
+        .give_back(call.container(), call.ifname())
+        .map_err(failed)?;
+    let pod = call.request.netns.as_deref();
+    if !returned.is_nothing() {
+        return state.remove_of(pod);
+    }
+    match cached {
+        Some(cached) => by_cache(&mover, call.ifname(), pod, &cached, &state),
+        None => Ok(()),
+    }
+}
+
+/// The VF of this attachment's record.
+fn recorded(mover: &Mover, call: &Call) -> Result<Option<mooring_host::pci::Bdf>, CniError> {
+    let records = mover.records().all().map_err(|e| failed(e.into()))?;
+    let mine = records
+        .into_iter()
+        .map(|(_, record)| record)
+        .find(|record| {
+            record.owner.holder == call.container() && record.owner.ifname == call.ifname()
+        });
+    Ok(mine.and_then(|record| record.device.pci))
+}
+
+/// GC: cached configurations of this network that belong to no valid attachment. Those with a record were given back before.
+pub(super) fn gc(call: &Call) -> Result<(), CniError> {
+    let mover = mover(call)?;
+    let valid: Vec<String> = call
+        .config()
+        .valid
+        .iter()
+        .map(|a| cache_name(&a.container, &a.ifname))
+        .collect();
+    let mut errors = Vec::new();
+    let entries = std::fs::read_dir(dir(call)).into_iter().flatten().flatten();
+    for path in entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file())
+    {
+        let Some(name) = path.file_name().and_then(|n| n.to_str()) else {
+            continue;
+        };
+        // Half-written files of ours begin with a dot.
+        if valid.iter().any(|v| v == name) || name.starts_with('.') {
+            continue;
+        }
+        let swept = cached(call, &path).and_then(|cached| match cached {
+            Some(cached) if cached.name == call.config().name => {
+                let state = State::named(call, name, &cached.device);
+                let _lock = state.lock()?;
+                let ifname = name.rsplit('-').next().unwrap_or_default().to_owned();
+                let pod = state.allocated_to()?;
+                by_cache(&mover, &ifname, pod.as_deref(), &cached, &state)
+            }
+            _ => Ok(()),
+        });
+        errors.extend(swept.err());
+    }
+    CniError::all(errors).map_or(Ok(()), Err)
+}
+
+/// Restores what sriov-cni noted, where the VF is still that attachment's.
+fn by_cache(
+    mover: &Mover,
+    ifname: &str,
+    pod: Option<&Path>,
+    cached: &Cached,
+    state: &State,
+) -> Result<(), CniError> {
+    let records = mover.records().all().map_err(|e| failed(e.into()))?;
+    let recorded = records
+        .iter()
+        .any(|(_, record)| record.device.pci.as_ref() == Some(&cached.device));
+    let allocated = state.allocated_to()?;
+    let anothers = allocated.is_some_and(|path| {
+        let netns = Netns::open(&path);
+        netns.is_ok_and(|netns| {
+            let own = pod.and_then(|pod| Netns::open(pod).ok());
+            own.is_none_or(|own| own.id() != netns.id())
+        })
+    });
+    if recorded || anothers {
+        return state.remove_cache();
+    }
+    settings(mover, cached)?;
+    home(mover, ifname, pod, cached)?;
+    state.remove_of(pod)
+}
+
+/// The settings that the configuration had asked for, and the MAC, as sriov-cni restores them.
+fn settings(mover: &Mover, cached: &Cached) -> Result<(), CniError> {
+    let mut host = mover.host().netlink().map_err(|e| failed(e.into()))?;
+    let mut names = vec![cached.master.clone()];
+    if let Ok(Some(of)) = mover.devices().vf_of(&cached.device) {
+        names.splice(0..0, of.names);
+    }
+    for name in names {
+        if let Some((pf, seen)) = vf::look(&mut host, &name, cached.vf).map_err(failed)? {
+            let before = before(cached, &seen);
+            let change = VfChange::between(&before, &seen);
+            return vf::set(&mut host, pf, cached.vf, &change).map_err(failed);
+        }
+    }
+    Ok(())
+}
+
+fn before(cached: &Cached, seen: &Vf) -> Vf {
+    let original = &cached.original;
+    let mut before = seen.clone();
+    if let Ok(mac) = original.admin_mac.parse::<mooring_api::Mac>() {
+        before.mac = Some(mac);
+    }
+    if cached.vlan.is_some() {
+        before.vlan = VfVlan {
+            id: original.vlan,
+            qos: original.vlan_qos,
+            protocol: VlanProtocol::of(original.vlan_proto).unwrap_or_default(),
+        };
+    }
+    if cached.min_tx_rate.is_some() || cached.max_tx_rate.is_some() {
+        before.rate = VfRate {
+            min: original.min_tx_rate,
+            max: original.max_tx_rate,
+        };
+    }
+    if !cached.spoofchk.is_empty() {
+        before.spoof_check = Some(original.spoofchk);
+    }
+    if !cached.trust.is_empty() {
+        before.trust = Some(original.trust);
+    }
+    if !cached.link_state.is_empty() {
+        before.link_state = Some(match original.link_state {
+            1 => VfLinkState::Enable,
+            2 => VfLinkState::Disable,
+            _ => VfLinkState::Auto,
+        });
+    }
+    before
+}
+
+/// The interface, from the pod or from where it fell back to.
+fn home(mover: &Mover, ifname: &str, pod: Option<&Path>, cached: &Cached) -> Result<(), CniError> {
+    let name = &cached.original.host_ifname;
+    if name.parse::<mooring_api::IfName>().is_err() {
+        // A VF without an interface.
+        return Ok(());
+    }
+    let look = |e| CniError::internal(format!("cannot look for {ifname}")).because(&e);
+    let pod = pod.and_then(|path| Netns::open(path).ok());
+    let pod = pod.filter(|pod| pod.id() != mover.host().id());
+    let mut host = mover.host().netlink().map_err(|e| failed(e.into()))?;
+    let inside = match &pod {
+        Some(pod) => {
+            let mut inside = pod.netlink().map_err(|e| failed(e.into()))?;
+            inside.link(ifname).map_err(look)?
+        }
+        None => None,
+    };
+    if let (Some(pod), Some(link)) = (&pod, inside) {
+        mover.bring_home(pod, &link, name).map_err(failed)?;
+    } else {
+        let selector = Selector::Pci(cached.device.clone());
+        let found = look_up(&selector, &mut host, mover.devices()).map_err(failed)?;
+        let Some(found) = found else {
+            return Ok(());
+        };
+        mover.rename(&mut host, &found.link, name).map_err(failed)?;
+    }
+    let Some(link) = host.link(name).map_err(look)? else {
+        return Ok(());
+    };
+    let change = LinkChange {
+        mac: cached.original.effective_mac.parse().ok(),
+        mtu: (cached.original.mtu != 0).then_some(cached.original.mtu),
+        alias: Some(String::new()),
+        ..LinkChange::default()
+    };
+    let index = link.index;
+    vf::patiently(|| {
+        let change = change.clone();
+        host.apply(&[Change::SetLink { index, change }])
+    })
+    .map_err(|e| CniError::internal(format!("cannot restore {name}")).because(&e))
+}
