@@ -1,4 +1,11 @@
 //! The built program, from outside: one module per topic.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "test code: it reports by panicking, and makes its own inputs"
+)]
 
 mod amd;
 mod announce;
