@@ -113,13 +113,13 @@ fn attach(
     let sandbox = call.request.sandbox();
     switch.add_port(&port.name, wanted, &mark, &sandbox)?;
     fault::point("ovs-port");
-    configure::configure_with(netns, pod, call.ifname(), &result, Options::default())?;
-    fault::point("ovs-configured");
-    // The switch may have given the port another MAC.
-    let port = look(node, &port.name)?;
     let own = look(pod, call.ifname())?;
     result.interfaces = vec![interface(&port), interface(&own)];
     result.interfaces[1].sandbox = Some(sandbox);
+    configure::configure_with(netns, pod, call.ifname(), &result, Options::default())?;
+    fault::point("ovs-configured");
+    // The switch may have given the port another MAC.
+    result.interfaces[0] = interface(&look(node, &port.name)?);
     if !call.config().dns.is_empty() {
         result.dns = call.config().dns.clone();
     }

@@ -74,9 +74,9 @@ pub(super) fn plan(seen: Seen, wanted: &Wanted) -> Plan {
         .collect();
     for ip in seen.ips {
         let table = table(seen, &plan, ip.address);
-        plan.routes.extend(copies(&own, ip, table, wanted));
+        plan.routes.extend(copies(&own, ip, table, seen, wanted));
         plan.routes
-            .extend(default_route(&plan.routes, ip, table, seen.index, wanted));
+            .extend(default_route(&plan.routes, ip, table, seen, wanted));
         plan.rules.extend(rule(seen.rules, ip.address, table));
     }
     // The kernel wants to know a gateway's subnet before the gateway.
@@ -123,22 +123,21 @@ fn table(seen: Seen, plan: &Plan, address: HostCidr) -> u32 {
     if let Some(rule) = seen.rules.iter().find(mine) {
         return rule.table;
     }
-    let taken = |table: u32| {
-        seen.rules
-            .iter()
-            .chain(&plan.rules)
-            .any(|r| r.table == table)
-            || seen
-                .routes
-                .iter()
-                .chain(&plan.routes)
-                .any(|r| r.table == table)
+    let ruled = |table: u32| {
+        let mut rules = seen.rules.iter().chain(&plan.rules);
+        rules.any(|r| r.table == table)
     };
+    // Routes of this interface alone that no rule leads to: an ADD was killed there.
+    let foreign = |table: u32| {
+        let mut routes = seen.routes.iter();
+        routes.any(|r| r.table == table && r.oif != Some(seen.index))
+    };
+    let taken = |table: u32| ruled(table) || foreign(table);
     (FIRST..).find(|table| !taken(*table)).unwrap_or(FIRST)
 }
 
 /// The interface's routes that belong to an address, in its table.
-fn copies(own: &[&Route], ip: &Ip, table: u32, wanted: &Wanted) -> Vec<Route> {
+fn copies(own: &[&Route], ip: &Ip, table: u32, seen: Seen, wanted: &Wanted) -> Vec<Route> {
     let subnet = ip.address.subnet();
     let family = ip.address.family();
     let inside = |addr: Option<IpAddr>| addr.is_some_and(|a| subnet.contains(a));
@@ -148,26 +147,41 @@ fn copies(own: &[&Route], ip: &Ip, table: u32, wanted: &Wanted) -> Vec<Route> {
         r.family() == family && !overruled && (generic || inside(r.prefsrc) || inside(r.gateway))
     };
     let copy = |r: &&Route| (*r).clone().table(table);
-    own.iter().filter(belongs).map(copy).collect()
+    let mut copies: Vec<Route> = own.iter().filter(belongs).map(copy).collect();
+    let is_subnet = |r: &Route| r.dst == subnet && r.gateway.is_none();
+    let there = |r: &Route| r.table == table && is_subnet(r);
+    let known = copies.iter().any(is_subnet) || seen.routes.iter().any(there);
+    if subnet.prefix_len() < family.bits() && !known {
+        // Gone from the main table, after an ADD before; without it the kernel takes no gateway.
+        let mut route = Route::to(subnet).dev(seen.index).table(table);
+        route.prefsrc = (family == Family::V4).then_some(ip.address.addr());
+        copies.push(route);
+    }
+    copies
 }
 
 /// A default route through the gateway, where the interface's own routes bring none.
 fn default_route(
-    routes: &[Route],
+    copied: &[Route],
     ip: &Ip,
     table: u32,
-    index: u32,
+    seen: Seen,
     wanted: &Wanted,
 ) -> Option<Route> {
     let family = ip.address.family();
     let dst = default_of(family);
-    if routes.iter().any(|r| r.table == table && r.dst == dst) {
+    let is_default = |r: &&Route| r.table == table && r.dst == dst;
+    if copied.iter().any(|r| is_default(&r)) {
         return None;
     }
     let gateway = chosen(wanted, family)
         .or(ip.gateway)
         .or_else(|| other_end(ip.address))?;
-    let mut route = Route::to(dst).via(gateway).dev(index).table(table);
+    let mut there = seen.routes.iter().filter(is_default);
+    if there.any(|r| r.gateway == Some(gateway)) {
+        return None;
+    }
+    let mut route = Route::to(dst).via(gateway).dev(seen.index).table(table);
     route.onlink = !ip.address.subnet().contains(gateway);
     Some(route)
 }

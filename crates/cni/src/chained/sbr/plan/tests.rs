@@ -115,9 +115,15 @@ fn an_add_that_was_killed_half_way_goes_on_in_the_same_table() {
     );
     // The rule and the table are there, and the main table is already empty.
     let again = decide(&ips, &first.routes, &first.rules, &Wanted::default());
-    assert!(again.rules.is_empty());
-    assert_eq!(shown(&again.routes), ["100 0.0.0.0/0 via 10.1.0.1"]);
-    assert!(again.moved.is_empty());
+    assert_eq!(again, Plan::default(), "nothing is left to do");
+    // Only the table is there: no rule leads to it, and nothing else is in it.
+    let again = decide(&ips, &first.routes, &[], &Wanted::default());
+    assert_eq!(sources(&again.rules), ["10.1.0.5/32 100"]);
+    assert_eq!(again.routes, []);
+    // Only the rule is there: the table is filled without the main table's help.
+    let again = decide(&ips, &[], &first.rules, &Wanted::default());
+    let complete = ["100 10.1.0.0/24 src 10.1.0.5", "100 0.0.0.0/0 via 10.1.0.1"];
+    assert_eq!(shown(&again.routes), complete);
 }
 
 #[test]
@@ -165,20 +171,16 @@ fn a_gateway_is_the_configured_one_then_the_addresss_then_the_other_end_of_a_sma
 
 #[test]
 fn a_gateway_outside_of_the_subnet_is_said_to_be_on_the_link() {
-    let plan = decide(
-        &[ip("10.1.0.5/32", Some("10.1.0.1"))],
-        &[],
-        &[],
-        &Wanted::default(),
-    );
-    assert!(plan.routes[0].onlink);
-    let plan = decide(
-        &[ip("10.1.0.5/24", Some("10.1.0.1"))],
-        &[],
-        &[],
-        &Wanted::default(),
-    );
-    assert!(!plan.routes[0].onlink);
+    for (address, onlink) in [("10.1.0.5/32", true), ("10.1.0.5/24", false)] {
+        let plan = decide(
+            &[ip(address, Some("10.1.0.1"))],
+            &[],
+            &[],
+            &Wanted::default(),
+        );
+        let default = plan.routes.iter().find(|r| r.dst.is_default()).unwrap();
+        assert_eq!(default.onlink, onlink, "{address}");
+    }
 }
 
 #[test]
@@ -189,7 +191,8 @@ fn a_configured_gateway_is_not_overruled_by_the_route_that_was_there() {
     };
     let routes = [via("0.0.0.0/0", "10.1.0.1")];
     let plan = decide(&[ip("10.1.0.5/24", None)], &routes, &[], &options);
-    assert_eq!(shown(&plan.routes), ["100 0.0.0.0/0 via 10.1.0.9"]);
+    let wanted = ["100 10.1.0.0/24 src 10.1.0.5", "100 0.0.0.0/0 via 10.1.0.9"];
+    assert_eq!(shown(&plan.routes), wanted);
     assert_eq!(shown(&plan.moved), ["254 0.0.0.0/0 via 10.1.0.1"]);
 }
 

@@ -1,0 +1,111 @@
+//! Open vSwitch in the node's namespace: database and daemon of its own, ended with the test.
+
+use std::path::PathBuf;
+
+use crate::stage::{Stage, Tools};
+
+/// A running switch with the bridge `br1`.
+pub(super) struct Switch {
+    dir: tempfile::TempDir,
+}
+
+impl Switch {
+    /// A node with a switch that forwards in user space. None is a counted skip.
+    pub(super) fn stage(what: &str) -> Option<(Stage, Self)> {
+        Self::with(what, "netdev")
+    }
+
+    /// The same with another way to forward.
+    pub(super) fn with(what: &str, datapath: &str) -> Option<(Stage, Self)> {
+        let tools = Tools::ovs(what)?;
+        let schema = mooring_testkit::component("openvswitch-switch", what)?;
+        let schema = schema.join("usr/share/openvswitch/vswitch.ovsschema");
+        let mut stage = Stage::new(what)?.with(tools);
+        let switch = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        stage.variables = vec![
+            ("OVS_RUNDIR", switch.dir.path().display().to_string()),
+            ("OVS_DBDIR", switch.dir.path().display().to_string()),
+        ];
+        let file = |name: &str| switch.dir.path().join(name).display().to_string();
+        let (base, socket) = (file("conf.db"), format!("unix:{}", file("db.sock")));
+        let must = |program: &str, words: &[&str]| stage.run(program, words).ok().to_owned();
+        must(
+            "ovsdb-tool",
+            &["create", &base, &schema.display().to_string()],
+        );
+        let daemon = ["--detach", "--no-chdir"];
+        let own = |name: &str| {
+            [
+                format!("--pidfile={}", file(&format!("{name}.pid"))),
+                format!("--log-file={}", file(&format!("{name}.log"))),
+            ]
+        };
+        let words = own("db");
+        must(
+            "ovsdb-server",
+            &[
+                &base,
+                &format!("--remote=p{socket}"),
+                &words[0],
+                &words[1],
+                daemon[0],
+                daemon[1],
+            ],
+        );
+        must("ovs-vsctl", &["--no-wait", "init"]);
+        let words = own("switch");
+        must(
+            "ovs-vswitchd",
+            &[&socket, &words[0], &words[1], daemon[0], daemon[1]],
+        );
+        let datapath = format!("datapath_type={datapath}");
+        must(
+            "ovs-vsctl",
+            &[
+                "--timeout=20",
+                "add-br",
+                "br1",
+                "--",
+                "set",
+                "Bridge",
+                "br1",
+                &datapath,
+            ],
+        );
+        Some((stage, switch))
+    }
+
+    /// What `ovs-vsctl` answers.
+    #[track_caller]
+    pub(super) fn ask(&self, stage: &Stage, words: &[&str]) -> String {
+        let all = [&["--timeout=10"], words].concat();
+        stage.run("ovs-vsctl", &all).ok().to_owned()
+    }
+
+    /// The ports of `br1`.
+    #[track_caller]
+    pub(super) fn ports(&self, stage: &Stage) -> Vec<String> {
+        let text = self.ask(stage, &["list-ports", "br1"]);
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Ends the daemon, as a restart of it or of the node would.
+    pub(super) fn end(&self, name: &str) {
+        let file: PathBuf = self.dir.path().join(format!("{name}.pid"));
+        if let Ok(text) = std::fs::read_to_string(&file) {
+            let _ = std::process::Command::new("kill")
+                .args(["-9", text.trim()])
+                .output();
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.end("switch");
+        self.end("db");
+    }
+}
