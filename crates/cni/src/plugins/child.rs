@@ -477,27 +477,20 @@ fn temporary_name(call: &Call) -> String {
 
 /// Removes the child and lets go of the master; collects what fails and goes on. Never looks at the master.
 pub(crate) fn del(call: &Call, word: &str, others: &mut Vec<CniError>) {
-    let steps: [fn(&Call, &str) -> Result<(), CniError>; 2] = if is_own_ipam(call) {
-        // Nobody is given the address while the interface still answers for it.
-        [remove, release]
-    } else {
-        // A foreign plugin may say goodbye through the interface, as dhcp does.
-        [release, remove]
-    };
-    for step in steps {
-        if let Err(error) = step(call, word) {
-            others.push(error);
-        }
-        fault::point("child-step-undone");
-    }
+    // A foreign plugin may say goodbye through the interface, as dhcp does. With our own nobody is given the address while the
+    // interface still answers for it.
+    let first = (!is_own_ipam(call)).then(|| call.ipam_del());
+    fault::point("child-released-first");
+    let removed = remove(call, word);
+    fault::point("child-removed");
+    let released = first.unwrap_or_else(|| call.ipam_del());
+    fault::point("child-released");
+    others.extend(removed.err());
+    others.extend(released.err());
     let gone = open_node().and_then(|mut node| let_go(call, &mut node));
     if let Err(error) = gone {
         others.push(error);
     }
-}
-
-fn release(call: &Call, _word: &str) -> Result<(), CniError> {
-    call.ipam_del()
 }
 
 fn remove(call: &Call, word: &str) -> Result<(), CniError> {
@@ -568,27 +561,33 @@ pub(crate) fn check(
     if keys.link_in_container {
         master_inside(&mut inside, &keys.master)?;
     } else {
-        check_master(keys)?;
+        check_master(keys, &link)?;
     }
     check_configured(&pod, name, prev)?;
     call.ipam_check()
 }
 
-fn check_master(keys: &Keys) -> Result<(), CniError> {
-    let mut node = open_node()?;
-    let found = if keys.master.is_empty() {
-        default_master(&mut node)?
-    } else {
-        node.link(&keys.master)
-            .map_err(|e| failed("cannot look for the master", &e))?
-    };
-    match found {
-        Some(_) => Ok(()),
-        None => Err(CniError::internal(format!(
-            "master {:?} is gone",
-            keys.master
-        ))),
+/// Whether the child is still that of the master. Where the configuration names none, the default route or the earlier plugin
+/// that did may say something else today, and the attachment is none the worse for it.
+fn check_master(keys: &Keys, child: &Link) -> Result<(), CniError> {
+    if keys.master.is_empty() {
+        return Ok(());
     }
+    let mut node = open_node()?;
+    let found = node
+        .link(&keys.master)
+        .map_err(|e| failed("cannot look for the master", &e))?;
+    let why = match found {
+        None => "is no longer there for",
+        Some(master) if child.parent.is_some_and(|index| index != master.index) => {
+            "is another link than the one below"
+        }
+        Some(_) => return Ok(()),
+    };
+    Err(CniError::internal(format!(
+        "master {} {why} {}",
+        keys.master, child.name
+    )))
 }
 
 /// Whether an ADD could find its master now, and addresses.
@@ -660,4 +659,30 @@ pub(crate) fn all(errors: Vec<CniError>) -> Result<(), CniError> {
 /// The addresses of a result.
 pub(crate) fn addresses(result: &CniResult) -> Vec<HostCidr> {
     result.ips.iter().map(|ip| ip.address).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_mtu_lies_between_zero_and_the_masters() {
+        let keys = |mtu| Keys {
+            mtu,
+            ..Keys::default()
+        };
+        assert_eq!(keys(0).mtu(Some(1500)).unwrap(), None);
+        assert_eq!(keys(1500).mtu(Some(1500)).unwrap(), Some(1500));
+        assert_eq!(keys(9000).mtu(None).unwrap(), Some(9000));
+        for (mtu, most) in [
+            (1501, Some(1500)),
+            (-1, Some(1500)),
+            (-1, None),
+            (1 << 40, None),
+        ] {
+            let error = keys(mtu).mtu(most).unwrap_err();
+            assert_eq!(error.code, CniError::CONFIG, "{mtu}");
+            assert!(error.msg.contains(&mtu.to_string()), "{}", error.msg);
+        }
+    }
 }

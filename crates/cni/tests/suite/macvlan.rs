@@ -294,6 +294,9 @@ fn check_sees_what_changed() {
     let mut elsewhere = result.clone();
     elsewhere["interfaces"][0]["sandbox"] = json!("/run/netns/another");
     assert!(fails(&elsewhere).contains("namespace"));
+    segment.stage.node.ip("link set eth1 down");
+    segment.stage.node.ip("link set eth1 name eth2");
+    assert!(fails(&result).contains("eth1"));
     pod.netns.ip("link del net1");
     assert!(fails(&result).contains("net1"));
 }

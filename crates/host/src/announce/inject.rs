@@ -81,7 +81,7 @@ impl Injector {
             kernel_version: 0,
             flags: 0,
         };
-        let fd = bpf(PROG_LOAD, &load)?;
+        let fd = bpf(PROG_LOAD, &raw const load)?;
         let fd = i32::try_from(fd).map_err(io::Error::other)?;
         // SAFETY: the kernel has just made this descriptor for us, and nobody else knows its number.
         #[expect(unsafe_code, reason = "a new descriptor gets its owner")]
