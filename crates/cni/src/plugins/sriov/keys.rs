@@ -4,7 +4,7 @@
 
 use mooring_api::Mac;
 use mooring_api::net::{Vf, VfChange, VfLinkState, VfRate, VfVlan, VlanProtocol};
-use mooring_attach::cni::CniError;
+use mooring_attach::cni::{CniArgs, CniError, Config};
 use mooring_host::pci::Bdf;
 use serde::Deserialize;
 
@@ -48,7 +48,10 @@ pub(super) struct Wish {
 impl Wish {
     /// The wish of a call.
     pub(super) fn read(call: &Call) -> Result<Self, CniError> {
-        let config = call.config();
+        Self::of(call.config(), &call.request.args)
+    }
+
+    fn of(config: &Config, args: &CniArgs) -> Result<Self, CniError> {
         let keys: Keys = config.keys()?;
         let injected = config.runtime.get("deviceID").and_then(|v| v.as_str());
         let device = injected
@@ -66,12 +69,7 @@ impl Wish {
         let given = config.runtime.get("mac").and_then(|v| v.as_str());
         let given = given
             .map(|mac| ("runtimeConfig.mac", mac))
-            .or_else(|| {
-                call.request
-                    .args
-                    .get("MAC")
-                    .map(|mac| ("CNI_ARGS MAC", mac))
-            })
+            .or_else(|| args.get("MAC").map(|mac| ("CNI_ARGS MAC", mac)))
             .unwrap_or(("mac", &keys.mac));
         let mac = match given {
             (_, "") => None,
@@ -207,5 +205,116 @@ fn switch(field: &str, value: &str) -> Result<Option<bool>, CniError> {
             field,
             format!("{other:?} is neither on nor off"),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mooring_attach::cni::Verb;
+
+    use super::*;
+
+    fn wish(keys: &str, args: &str) -> Result<Wish, CniError> {
+        let text = format!(
+            r#"{{"cniVersion":"1.0.0","name":"n","type":"sriov","deviceID":"0000:01:10.0"{keys}}}"#
+        );
+        let config = Config::parse(Verb::Add, text.as_bytes()).expect("a configuration");
+        Wish::of(&config, &CniArgs::parse(args))
+    }
+
+    fn good(keys: &str) -> Wish {
+        wish(keys, "").expect(keys)
+    }
+
+    #[test]
+    fn every_key_is_read_and_an_absent_one_changes_nothing() {
+        assert!(!good("").is_any());
+        let all = good(
+            r#","vlan":100,"vlanQoS":3,"vlanProto":"802.1AD","mac":"02:00:00:00:00:AA","spoofchk":"off",
+            "trust":"on","link_state":"enable","min_tx_rate":10,"max_tx_rate":100"#,
+        );
+        let wanted = VfChange {
+            mac: "02:00:00:00:00:aa".parse().ok(),
+            vlan: Some(VfVlan {
+                id: 100,
+                qos: 3,
+                protocol: VlanProtocol::Dot1ad,
+            }),
+            rate: Some(VfRate { min: 10, max: 100 }),
+            spoof_check: Some(false),
+            trust: Some(true),
+            link_state: Some(VfLinkState::Enable),
+        };
+        assert_eq!(all.change(&Vf::default()), wanted);
+    }
+
+    #[test]
+    fn vlan_0_is_a_wish_and_one_rate_leaves_the_other() {
+        assert_eq!(good(r#","vlan":0"#).vlan, Some(VfVlan::default()));
+        let before = Vf {
+            rate: VfRate { min: 5, max: 50 },
+            ..Vf::default()
+        };
+        let rate = good(r#","max_tx_rate":0"#).change(&before).rate;
+        assert_eq!(rate, Some(VfRate { min: 5, max: 0 }));
+    }
+
+    #[test]
+    fn the_runtimes_mac_wins_over_cni_args_and_those_over_the_key() {
+        let mac = |keys: &str, args: &str| wish(keys, args).expect(keys).mac.map(|m| m.octets()[5]);
+        let key = r#","mac":"02:00:00:00:00:01""#;
+        let runtime = r#","mac":"02:00:00:00:00:01","runtimeConfig":{"mac":"02:00:00:00:00:03"}"#;
+        assert_eq!(mac(key, ""), Some(1));
+        assert_eq!(mac(key, "IgnoreUnknown=1;MAC=02:00:00:00:00:02"), Some(2));
+        assert_eq!(mac(runtime, "MAC=02:00:00:00:00:02"), Some(3));
+    }
+
+    #[test]
+    fn the_runtimes_device_wins() {
+        let other = good(r#","runtimeConfig":{"deviceID":"0000:01:10.2"}"#);
+        assert_eq!(other.device.as_str(), "0000:01:10.2");
+    }
+
+    #[test]
+    fn each_refusal_names_its_key() {
+        for (keys, named) in [
+            (r#","vlan":4095"#, "vlan"),
+            (r#","vlan":-1"#, "vlan"),
+            (r#","vlan":"7""#, "vlan"),
+            (r#","vlan":7,"vlanQoS":8"#, "vlanQoS"),
+            (r#","vlanQoS":3"#, "vlanQoS"),
+            (r#","vlan":0,"vlanQoS":3"#, "vlanQoS"),
+            (r#","vlan":7,"vlanProto":"802.1x""#, "vlanProto"),
+            (r#","vlan":0,"vlanProto":"802.1ad""#, "vlanProto"),
+            (r#","mac":"nonsense""#, "mac"),
+            (r#","spoofchk":"yes""#, "spoofchk"),
+            (r#","trust":"maybe""#, "trust"),
+            (r#","link_state":"up""#, "link_state"),
+            (r#","min_tx_rate":-1"#, "min_tx_rate"),
+            (r#","min_tx_rate":9,"max_tx_rate":8"#, "min_tx_rate"),
+            (r#","runtimeConfig":{"deviceID":"x"}"#, "deviceID"),
+        ] {
+            let error = wish(keys, "").expect_err(keys);
+            assert_eq!(error.code, CniError::CONFIG, "{keys}");
+            let said = format!("{} {}", error.msg, error.details);
+            assert!(said.contains(named), "{keys}: {said}");
+        }
+    }
+
+    #[test]
+    fn check_names_each_setting_that_was_changed_and_judges_none_that_a_driver_hides() {
+        let wish = good(r#","vlan":100,"trust":"on","spoofchk":"on""#);
+        let mut seen = Vf {
+            trust: Some(true),
+            ..Vf::default()
+        };
+        seen.vlan.id = 100;
+        assert!(wish.missing(&seen).is_empty());
+        seen.trust = Some(false);
+        seen.vlan.qos = 1;
+        assert_eq!(
+            wish.missing(&seen),
+            ["its VLAN was changed", "its trust was changed"]
+        );
     }
 }

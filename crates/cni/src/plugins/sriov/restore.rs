@@ -101,9 +101,18 @@ fn by_cache(
     state: &State,
 ) -> Result<(), CniError> {
     let records = mover.records().all().map_err(|e| failed(e.into()))?;
-    let recorded = records
-        .iter()
-        .any(|(_, record)| record.device.pci.as_ref() == Some(&cached.device));
+    let record = records
+        .into_iter()
+        .map(|(_, record)| record)
+        .find(|record| record.device.pci.as_ref() == Some(&cached.device));
+    if let Some(record) = record {
+        // This attachment's own record could not be restored yet, or another pod has the VF.
+        let own = state.is_of(&record.owner.holder, &record.owner.ifname);
+        return if own { Ok(()) } else { state.remove_cache() };
+    }
+    if cached.recorded {
+        return state.remove_of(pod);
+    }
     let allocated = state.allocated_to()?;
     let anothers = allocated.is_some_and(|path| {
         let netns = Netns::open(&path);
@@ -112,7 +121,7 @@ fn by_cache(
             own.is_none_or(|own| own.id() != netns.id())
         })
     });
-    if recorded || anothers {
+    if anothers {
         return state.remove_cache();
     }
     settings(mover, cached)?;

@@ -108,6 +108,9 @@ pub(super) struct Cached {
     pub(super) trust: String,
     #[serde(default)]
     pub(super) link_state: String,
+    /// Written by us, with a record beside it. The record goes first, so where it is gone the VF is home.
+    #[serde(default)]
+    pub(super) recorded: bool,
 }
 
 /// The files of one attachment.
@@ -156,6 +159,14 @@ impl State {
             lock: pci.join("vf_lock").join(format!("{device}.lock")),
             allocation: pci.join(device.as_str()),
         }
+    }
+
+    /// Whether the cached configuration is this attachment's.
+    pub(super) fn is_of(&self, container: &str, ifname: &str) -> bool {
+        let name = cache_name(container, ifname);
+        self.cache
+            .file_name()
+            .is_some_and(|file| file == name.as_str())
     }
 
     /// Keeps others, ours and theirs, from the VF.
@@ -257,6 +268,8 @@ fn net_conf(call: &Call, wish: &Wish, of: &VfOf, record: &Record) -> Value {
         ("VFID", Value::from(of.index)),
         ("min_tx_rate", raw("min_tx_rate")),
         ("max_tx_rate", raw("max_tx_rate")),
+        // Not a field of theirs; a Go decoder passes over it.
+        ("recorded", Value::from(true)),
     ];
     for (key, value) in fields {
         map.insert(key.to_owned(), value);
