@@ -27,8 +27,6 @@ mod plugins;
 
 use std::process::ExitCode;
 
-use mooring_host::program;
-
 fn main() -> ExitCode {
     dispatch::run()
 }

@@ -40,10 +40,9 @@ impl Plugin for Tuning {
             let before = Backup::of(&link, &wanted, call);
             before.keep(&file)?;
             fault::point("tuning-backup");
-            change(&mut pod, &link, &wanted).map_err(|e| {
+            change(&mut pod, &link, &wanted).inspect_err(|_| {
                 // DEL would do the same; a runtime that forgets it leaves a clean interface.
                 let _ = restore(&mut pod, &file, call.ifname());
-                e
             })?;
             fault::point("tuning-changed");
             note(&mut result, call.ifname(), &wanted);

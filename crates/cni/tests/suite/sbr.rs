@@ -37,7 +37,7 @@ fn attach(stage: &Stage, mut pod: Pod, ifname: &str, addresses: &[(&str, Option<
         }
         ips.push(ip);
     }
-    pod.ifname = ifname.to_owned();
+    ifname.clone_into(&mut pod.ifname);
     pod.config["prevResult"] = json!({"cniVersion": "1.1.0",
         "interfaces": [{"name": ifname, "sandbox": path}], "ips": ips});
     pod

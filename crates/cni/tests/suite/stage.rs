@@ -226,7 +226,7 @@ impl Pod {
     /// The same served by another implementation's directory of plugins.
     pub(crate) fn served_by(mut self, dir: &Path) -> Self {
         self.program = dir.join(self.config["type"].as_str().unwrap());
-        self.plugins = dir.to_owned();
+        dir.clone_into(&mut self.plugins);
         // Ours keeps its addresses below the root; the others are told to.
         let data = self.root.join("var/lib/cni/networks");
         if self.config["ipam"]["type"] == "host-local" {

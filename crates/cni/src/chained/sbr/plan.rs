@@ -133,7 +133,9 @@ fn table(seen: Seen, plan: &Plan, address: HostCidr) -> u32 {
         routes.any(|r| r.table == table && r.oif != Some(seen.index))
     };
     let taken = |table: u32| ruled(table) || foreign(table);
-    (FIRST..).find(|table| !taken(*table)).unwrap_or(FIRST)
+    (FIRST..=u32::MAX)
+        .find(|table| !taken(*table))
+        .unwrap_or(FIRST)
 }
 
 /// The interface's routes that belong to an address, in its table.

@@ -267,6 +267,7 @@ impl Matcher<'_> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test makes its own files")]
 mod tests {
     use super::*;
 

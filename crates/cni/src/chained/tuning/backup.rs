@@ -37,6 +37,7 @@ pub(super) struct Backup {
     ifname: String,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_zero(n: &u32) -> bool {
     *n == 0
 }
@@ -167,6 +168,7 @@ pub(super) fn sweep(
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test makes its own files")]
 mod tests {
     use super::*;
 

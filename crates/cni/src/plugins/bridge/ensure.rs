@@ -43,17 +43,16 @@ pub(super) fn bridge(node: &mut Netlink, wanted: &Wanted, locks: &Path) -> Resul
         return Ok(link);
     }
     let _lock = lock(locks, name)?;
-    let link = match node.link(name).map_err(&failed)? {
-        Some(link) => link,
-        None => {
-            match node.apply(&[new(wanted)?]) {
-                Ok(()) => fault::point("bridge-made"),
-                Err(e) if e.is_present() => {}
-                Err(e) => return Err(failed(e)),
-            }
-            let made = node.link(name).map_err(&failed)?;
-            made.ok_or_else(|| CniError::try_again(format!("the bridge {name} vanished")))?
+    let link = if let Some(link) = node.link(name).map_err(&failed)? {
+        link
+    } else {
+        match node.apply(&[new(wanted)?]) {
+            Ok(()) => fault::point("bridge-made"),
+            Err(e) if e.is_present() => {}
+            Err(e) => return Err(failed(e)),
         }
+        let made = node.link(name).map_err(&failed)?;
+        made.ok_or_else(|| CniError::try_again(format!("the bridge {name} vanished")))?
     };
     let change = change(&link, wanted)?;
     if !change.is_empty() {

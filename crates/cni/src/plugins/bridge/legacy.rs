@@ -4,12 +4,13 @@
 //! Easy to get wrong: its chain's name is a hash of network and container alone, so it is shared by a container's
 //! interfaces of one network.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use mooring_attach::cni::CniError;
+use mooring_host::program;
 
 use super::mark::{Mark, hex};
-use crate::program;
 
 const BOUND: Duration = Duration::from_secs(10);
 
@@ -56,7 +57,7 @@ fn removal(saved: &str, chain: &str) -> Option<String> {
         script.push_str(&line.replacen("-A ", "-D ", 1));
         script.push('\n');
     }
-    script.push_str(&format!("-F {chain}\n-X {chain}\nCOMMIT\n"));
+    let _ = write!(script, "-F {chain}\n-X {chain}\nCOMMIT\n");
     Some(script)
 }
 

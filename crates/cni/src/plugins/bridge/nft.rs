@@ -7,9 +7,8 @@
 use std::time::Duration;
 
 use mooring_attach::cni::CniError;
+use mooring_host::program::{self, ProgramError, Said};
 use serde_json::{Value, json};
-
-use crate::program::{self, ProgramError, Said};
 
 /// `nft` takes milliseconds; a node where it takes this long is in trouble.
 const BOUND: Duration = Duration::from_secs(10);
@@ -79,24 +78,12 @@ impl Table {
 
     /// The rules of one chain; none where the table or the chain is absent.
     pub(super) fn rules(self, chain: &str) -> Result<Vec<Rule>, CniError> {
-        self.list(&["list", "chain", self.family, self.name, chain])
+        list(&["list", "chain", self.family, self.name, chain])
     }
 
     /// The rules of all its chains.
     pub(super) fn all_rules(self) -> Result<Vec<Rule>, CniError> {
-        self.list(&["list", "table", self.family, self.name])
-    }
-
-    fn list(self, words: &[&str]) -> Result<Vec<Rule>, CniError> {
-        let args: Vec<&str> = [&["-j"], words].concat();
-        let said = nft(&args, b"")?;
-        if said.ok {
-            return rules_of(&said.stdout);
-        }
-        if is_absent(&said) {
-            return Ok(Vec::new());
-        }
-        Err(refused(&said))
+        list(&["list", "table", self.family, self.name])
     }
 }
 
@@ -115,6 +102,18 @@ pub(super) fn apply(commands: Vec<Value>) -> Result<(), CniError> {
 /// A rule that another process removed between the look and the change fails the transaction: look again, once.
 pub(super) fn again<T>(step: impl Fn() -> Result<T, CniError>) -> Result<T, CniError> {
     step().or_else(|_| step())
+}
+
+fn list(words: &[&str]) -> Result<Vec<Rule>, CniError> {
+    let args: Vec<&str> = [&["-j"], words].concat();
+    let said = nft(&args, b"")?;
+    if said.ok {
+        return rules_of(&said.stdout);
+    }
+    if is_absent(&said) {
+        return Ok(Vec::new());
+    }
+    Err(refused(&said))
 }
 
 fn nft(args: &[&str], stdin: &[u8]) -> Result<Said, CniError> {

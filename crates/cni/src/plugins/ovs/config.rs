@@ -173,6 +173,7 @@ fn argument(request: &Request, key: &str) -> Option<String> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test makes its own files")]
 mod tests {
     use super::*;
 

@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use mooring_attach::cni::CniError;
+use mooring_host::program;
 use serde_json::Value;
 
 use super::config::{Mode, Wanted};
 use crate::plugins::bridge::Mark;
-use crate::program;
 
 /// What `ovs-vsctl` is told, in seconds.
 const TIMEOUT: &str = "--timeout=10";

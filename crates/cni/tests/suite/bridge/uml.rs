@@ -178,7 +178,7 @@ fn a_kill_while_the_gateway_of_a_vlan_is_made_is_mended_by_the_next_add() {
         points.iter().any(|p| p == "gateway-link-made"),
         "{points:?}"
     );
-    for nth in 0..points.len() {
+    for (nth, point) in points.iter().enumerate() {
         for name in ["br1.100", "br1"] {
             stage.node.run("ip", &["link", "del", name]);
         }
@@ -190,14 +190,12 @@ fn a_kill_while_the_gateway_of_a_vlan_is_made_is_mended_by_the_next_add() {
         assert_eq!(
             vlans(&stage, gateway["link"].as_str().unwrap()),
             [(100, true)],
-            "{}",
-            points[nth]
+            "{point}"
         );
         assert_eq!(
             stage.node.addresses("br1.100"),
             ["10.100.0.1/24"],
-            "{}",
-            points[nth]
+            "{point}"
         );
         pod.del();
     }

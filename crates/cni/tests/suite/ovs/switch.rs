@@ -80,7 +80,8 @@ impl Switch {
     /// What `ovs-vsctl` answers.
     #[track_caller]
     pub(super) fn ask(&self, stage: &Stage, words: &[&str]) -> String {
-        let all = [&["--timeout=10"], words].concat();
+        let database = format!("--db=unix:{}", self.dir.path().join("db.sock").display());
+        let all = [&["--timeout=10", &*database], words].concat();
         stage.run("ovs-vsctl", &all).ok().to_owned()
     }
 

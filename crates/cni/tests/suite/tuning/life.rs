@@ -53,14 +53,14 @@ fn a_kill_at_any_step_is_put_right_by_del_also_after_a_second_add() {
     let points = pod.points("ADD");
     pod.del();
     assert_eq!(points.len(), 2, "{points:?}");
-    for nth in 0..points.len() {
+    for (nth, point) in points.iter().enumerate() {
         pod.killed("ADD", nth);
         pod.del();
-        assert_eq!(attributes(&pod), before, "{}", points[nth]);
+        assert_eq!(attributes(&pod), before, "{point}");
         pod.killed("ADD", nth);
         pod.add();
         pod.del();
-        assert_eq!(attributes(&pod), before, "{}", points[nth]);
+        assert_eq!(attributes(&pod), before, "{point}");
         assert!(!backup(&stage, "c1").exists());
     }
     println!("killed at {points:?}");
