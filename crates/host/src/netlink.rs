@@ -110,7 +110,9 @@ impl Netlink {
         for family in [Family::V4, Family::V6] {
             let request = route::dump(family, index);
             let found = self.socket.dump(request, "list routes", route::read);
-            routes.extend(none_when_absent(found, index)?);
+            let found = none_when_absent(found, index)?;
+            // A kernel without IPv6 answers for every family it has.
+            routes.extend(found.into_iter().filter(|route| route.family() == family));
         }
         routes.retain(|route| index.is_none_or(|wanted| route.uses(wanted)));
         Ok(routes)
@@ -124,7 +126,7 @@ impl Netlink {
                 .socket
                 .dump(rule::dump(family), "list rules", rule::read);
             match found {
-                Ok(found) => rules.extend(found),
+                Ok(found) => rules.extend(found.into_iter().filter(|rule| rule.family == family)),
                 // A kernel without policy routing has no such table.
                 Err(e) if e.errno() == Some(nix::libc::EOPNOTSUPP) => {}
                 Err(e) => return Err(e),
@@ -142,7 +144,8 @@ impl Netlink {
                 let found = self
                     .socket
                     .dump(request, "list neighbours", neighbour::read);
-                neighbours.extend(none_when_absent(found, index)?);
+                let found = none_when_absent(found, index)?.into_iter();
+                neighbours.extend(found.filter(|n| Family::of(n.address) == family));
             }
         }
         neighbours.retain(|n| index.is_none_or(|wanted| n.index == wanted));

@@ -271,3 +271,32 @@ impl Default for RouteKind {
         Self::UNICAST
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scope_is_the_one_that_ip_route_would_choose() {
+        let to = |text: &str| Route::to(text.parse().unwrap());
+        let of = |kind, route: Route| Route { kind, ..route }.effective_scope();
+        assert_eq!(to("10.0.0.0/8").dev(5).effective_scope(), Scope::LINK);
+        let routed = to("10.0.0.0/8").via("192.0.2.1".parse().unwrap());
+        assert_eq!(routed.effective_scope(), Scope::UNIVERSE);
+        assert_eq!(to("fd00::/8").dev(5).effective_scope(), Scope::UNIVERSE);
+        assert_eq!(of(RouteKind::LOCAL, to("10.0.0.5/32")), Scope::HOST);
+        assert_eq!(of(RouteKind::BLACKHOLE, to("10.0.0.0/8")), Scope::UNIVERSE);
+        let mut set = to("10.0.0.0/8").dev(5);
+        set.scope = Some(Scope::SITE);
+        assert_eq!(set.effective_scope(), Scope::SITE);
+    }
+
+    #[test]
+    fn a_default_metric_is_part_of_the_key() {
+        let four = Route::to("0.0.0.0/0".parse().unwrap());
+        assert_eq!(four.key(), four.clone().metric(0).key());
+        let six = Route::to("::/0".parse().unwrap());
+        assert_eq!(six.key(), six.clone().metric(1024).key());
+        assert_ne!(six.key(), six.clone().table(100).key());
+    }
+}

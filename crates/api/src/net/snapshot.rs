@@ -68,3 +68,63 @@ impl Snapshot {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::NextHop;
+
+    #[test]
+    fn a_link_that_moved_takes_its_own_along_and_leaves_others() {
+        let hop = |oif| NextHop {
+            oif,
+            gateway: None,
+            weight: 1,
+            onlink: false,
+            extra: Vec::new(),
+        };
+        let mut many = Route::to("10.9.0.0/16".parse().unwrap());
+        many.next_hops = vec![hop(5), hop(6)];
+        let mut labelled = Addr::new(5, "10.0.0.5/24".parse().unwrap());
+        labelled.label = Some("ens3:one".into());
+        let mut rule = Rule::from("10.0.0.5/32".parse().unwrap(), 100);
+        rule.iif = Some("ens3".into());
+        rule.oif = Some("ens4".into());
+        let before = Snapshot {
+            link: Link {
+                index: 5,
+                name: "ens3".into(),
+                ..Link::default()
+            },
+            addrs: vec![labelled],
+            routes: vec![many, Route::to("10.8.0.0/16".parse().unwrap()).dev(5)],
+            rules: vec![rule],
+            neighbours: vec![Neighbour::proxy(5, "10.0.0.9".parse().unwrap())],
+            vlans: vec![BridgeVlan::tagged(5, 7)],
+            ..Snapshot::default()
+        };
+        let after = before.clone().moved_to(9, "net1");
+        assert_eq!((after.link.index, after.link.name.as_str()), (9, "net1"));
+        assert_eq!(after.addrs[0].index, 9);
+        assert_eq!(after.addrs[0].label.as_deref(), Some("net1:one"));
+        assert_eq!(after.routes[0].next_hops, [hop(9), hop(6)]);
+        assert_eq!(after.routes[1].oif, Some(9));
+        assert_eq!(after.rules[0].iif.as_deref(), Some("net1"));
+        assert_eq!(after.rules[0].oif.as_deref(), Some("ens4"));
+        assert_eq!((after.neighbours[0].index, after.vlans[0].index), (9, 9));
+        assert_eq!(after.moved_to(5, "ens3"), before);
+    }
+
+    #[test]
+    fn what_an_older_release_wrote_is_read() {
+        let text = r#"{"link": {"index": 5, "name": "ens3", "kind": "device"},
+            "addrs": [{"index": 5, "address": "10.0.0.5/24"}],
+            "routes": [{"dst": "0.0.0.0/0", "gateway": "10.0.0.1", "oif": 5}]}"#;
+        let snapshot: Snapshot = serde_json::from_str(text).unwrap();
+        let mut plain = Addr::new(5, "10.0.0.5/24".parse().unwrap());
+        plain.broadcast = None;
+        assert_eq!(snapshot.addrs, [plain]);
+        let default = Route::to("0.0.0.0/0".parse().unwrap()).via("10.0.0.1".parse().unwrap());
+        assert_eq!(snapshot.routes, [default.dev(5)]);
+    }
+}

@@ -106,3 +106,40 @@ impl VfChange {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_and_what_the_driver_says_is_changed() {
+        let seen = Vf {
+            number: 3,
+            mac: Some("02:00:00:00:00:01".parse().unwrap()),
+            spoof_check: Some(true),
+            trust: None,
+            ..Vf::default()
+        };
+        assert!(VfChange::between(&seen, &seen).is_empty());
+        let wanted = Vf {
+            mac: None,
+            vlan: VfVlan {
+                id: 100,
+                ..VfVlan::default()
+            },
+            spoof_check: Some(false),
+            trust: Some(true),
+            ..seen.clone()
+        };
+        let change = VfChange::between(&wanted, &seen);
+        assert_eq!(change.vlan.map(|vlan| vlan.id), Some(100));
+        assert_eq!(
+            (change.spoof_check, change.trust),
+            (Some(false), Some(true))
+        );
+        assert_eq!(
+            (change.mac, change.rate, change.link_state),
+            (None, None, None)
+        );
+    }
+}

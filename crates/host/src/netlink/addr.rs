@@ -24,8 +24,10 @@ const HEADER: usize = 8;
 /// A lifetime without end.
 const FOREVER: u32 = u32::MAX;
 
+type Field = fn(&mut AddrFlags) -> &mut bool;
+
 /// The bits of the flags, each beside the field that holds it.
-const BITS: [(AddressFlags, fn(&mut AddrFlags) -> &mut bool); 12] = [
+const BITS: [(AddressFlags, Field); 12] = [
     (AddressFlags::Secondary, |f| &mut f.secondary),
     (AddressFlags::Nodad, |f| &mut f.nodad),
     (AddressFlags::Optimistic, |f| &mut f.optimistic),

@@ -6,7 +6,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum NetlinkError {
     /// The kernel refused.
-    #[error("cannot {operation}{}", detail(said))]
+    #[error("cannot {operation}{}", detail(said.as_deref()))]
     Refused {
         /// What was asked.
         operation: String,
@@ -43,9 +43,8 @@ pub enum NetlinkError {
     },
 }
 
-fn detail(said: &Option<String>) -> String {
-    said.as_ref()
-        .map_or_else(String::new, |text| format!(" (the kernel says: {text})"))
+fn detail(said: Option<&str>) -> String {
+    said.map_or_else(String::new, |text| format!(" (the kernel says: {text})"))
 }
 
 impl NetlinkError {

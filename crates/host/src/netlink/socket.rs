@@ -65,9 +65,10 @@ impl Socket {
         let mut raw = Raw::new(NETLINK_ROUTE)?;
         raw.bind_auto()?;
         raw.connect(&SocketAddr::new(0, 0))?;
-        raw.set_ext_ack(true)?;
-        raw.set_cap_ack(true)?;
-        raw.set_netlink_get_strict_chk(true)?;
+        // Older kernels do without: errors have fewer words then, and filters are applied by the reader.
+        if_known(raw.set_ext_ack(true))?;
+        if_known(raw.set_cap_ack(true))?;
+        if_known(raw.set_netlink_get_strict_chk(true))?;
         let bound = TimeVal::new(BOUND.as_secs().cast_signed(), 0);
         nix::sys::socket::setsockopt(&raw.as_fd(), ReceiveTimeout, &bound)?;
         Ok(Self {
@@ -257,9 +258,19 @@ impl Socket {
             match self.raw.recv(&mut self.buffer, 0) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
+                // Netlink has no end; a closed descriptor of another kind would be read for ever.
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(_) => return Ok(()),
             }
         }
+    }
+}
+
+/// An option that this kernel does not know is no failure.
+fn if_known(set: io::Result<()>) -> io::Result<()> {
+    match set {
+        Err(e) if e.raw_os_error() == Some(nix::libc::ENOPROTOOPT) => Ok(()),
+        set => set,
     }
 }
 
@@ -331,3 +342,6 @@ pub(super) fn bytes_of(message: RouteNetlinkMessage) -> Vec<u8> {
     frame(&mut bytes, message, 0, 0);
     bytes.split_off(HEADER)
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,12 +31,14 @@ pub(super) fn change(pf: u32, vf: u32, change: &VfChange) -> LinkMessage {
             VlanProtocol::Dot1q => {
                 VfInfo::Vlan(VfInfoVlan::new(vf, vlan.id.into(), vlan.qos.into()))
             }
-            protocol => VfInfo::VlanList(vec![link::VfVlan::Info(VfVlanInfo::new(
-                vf,
-                vlan.id.into(),
-                vlan.qos.into(),
-                protocol.ethertype().into(),
-            ))]),
+            protocol @ VlanProtocol::Dot1ad => {
+                VfInfo::VlanList(vec![link::VfVlan::Info(VfVlanInfo::new(
+                    vf,
+                    vlan.id.into(),
+                    vlan.qos.into(),
+                    protocol.ethertype().into(),
+                ))])
+            }
         });
     }
     if let Some(rate) = change.rate {

@@ -261,6 +261,9 @@ fn a_link_moves_and_is_renamed_there() {
     let refused = host.apply(&[again]).unwrap_err();
     assert!(refused.is_present(), "{refused:?}");
     assert!(refused.to_string().contains("as net1"), "{refused}");
+    // And it has moved the link all the same, under its old name: whoever is refused has to look.
+    assert_eq!(host.link("a0").unwrap(), None);
+    assert!(inside.netlink().unwrap().link("a0").unwrap().is_some());
 }
 
 #[test]

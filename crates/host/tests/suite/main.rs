@@ -1,4 +1,9 @@
 //! The hands on a real kernel, in namespaces of their own, judged by `ip -j` and `bridge -j`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test's own helpers report by panicking, as the tests do"
+)]
 
 mod addrs;
 mod bridges;

@@ -294,7 +294,7 @@ fn rules_have_every_attribute() {
 }
 
 #[test]
-fn many_routes_are_read_whole_while_they_change() {
+fn many_routes_are_read_whole() {
     let Some(sandbox) = Sandbox::new("a large table") else {
         return;
     };
