@@ -226,6 +226,23 @@ fn somebody_elses_interface_is_never_replaced_or_removed() {
 }
 
 #[test]
+fn an_interface_that_is_only_also_called_so_is_somebody_elses() {
+    let Some(segment) = Segment::new("macvlan meets a further name") else {
+        return;
+    };
+    let mut first = segment.pod("c1", "macvlan", "10.1.2.20/24");
+    "net0".clone_into(&mut first.ifname);
+    first.add();
+    first.netns.ip("link property add dev net0 altname net1");
+    let mut second = first.clone();
+    "net1".clone_into(&mut second.ifname);
+    let (code, text) = second.refuse("ADD");
+    assert_eq!(code, 4, "{text}");
+    second.del();
+    assert!(first.link().is_some());
+}
+
+#[test]
 fn an_add_that_is_repeated_gives_one_interface_and_one_address() {
     let Some(segment) = Segment::new("macvlan ADD twice") else {
         return;

@@ -1,0 +1,326 @@
+//! One try of ADD between the master and the announcement; it undoes what it made.
+//!
+//! Called by [`super::add`]. Easy to get wrong: `EEXIST` has three meanings. The name is taken in the pod by what an earlier ADD
+//! of the same attachment left behind (removed, made again), in the pod by somebody else (an error), or on the node, where
+//! older kernels make the link first (made under another name and renamed in the pod).
+
+use std::net::IpAddr;
+
+use mooring_api::net::{Link, LinkChange, LinkKind, NewLink};
+use mooring_attach::cni::{CniError, CniResult, Interface};
+use mooring_host::{
+    Change, Netlink, NetlinkError, Netns, Probe, announce_with, fault, probe, sysctl,
+};
+
+use super::{failed, is_own_ipam, temporary_name};
+use crate::call::Call;
+use crate::configure::{Dad, Options, configure_with};
+
+/// One try of ADD between the master and the announcement; it undoes what it made.
+pub(super) struct Attempt<'a> {
+    pub(super) call: &'a Call<'a>,
+    pub(super) pod: &'a Netns,
+    pub(super) inside: &'a mut Netlink,
+    /// The node's socket; `None` when the master is in the pod.
+    pub(super) maker: Option<&'a mut Netlink>,
+    pub(super) probe: Probe,
+}
+
+impl Attempt<'_> {
+    pub(super) fn run(
+        &mut self,
+        master: &Link,
+        plan: &dyn Fn(&Link) -> Result<NewLink, CniError>,
+        given: Option<CniResult>,
+    ) -> Result<(Link, CniResult), CniError> {
+        let wanted = plan(master)?;
+        let call = self.call;
+        // Our own IPAM needs no interface, so an exhausted pool costs no link. A foreign one may: dhcp asks through it.
+        let early = match given {
+            Some(given) => Some(given),
+            None if is_own_ipam(call) => call.ipam_add()?,
+            None => None,
+        };
+        fault::point("child-addressed");
+        let has_early = early.is_some();
+        let made = self.make(wanted);
+        fault::point("child-made");
+        let link = made.map_err(|error| undo_if(call, has_early, error))?;
+        match self.finish(&link, early) {
+            Ok(result) => Ok((link, result)),
+            Err((error, has_addresses)) => {
+                let removed = self.inside.apply(&[Change::DelLink(link.index)]);
+                let error = match removed {
+                    Err(e) if !e.is_absent() => {
+                        error.with_details(format!("and {} stays in the pod: {e}", link.name))
+                    }
+                    _ => error,
+                };
+                Err(undo_if(call, has_addresses, error))
+            }
+        }
+    }
+
+    /// Addresses, probe, configuration, announcement. With an error, whether there are addresses to give back.
+    fn finish(
+        &mut self,
+        link: &Link,
+        early: Option<CniResult>,
+    ) -> Result<CniResult, (CniError, bool)> {
+        let call = self.call;
+        let found = match early {
+            Some(early) => Some(early),
+            None => call.ipam_add().map_err(|e| (e, false))?,
+        };
+        let has_addresses = found.is_some();
+        let mut result = found.unwrap_or_default();
+        result.interfaces = vec![Interface {
+            name: link.name.clone(),
+            mac: link.mac.map(|mac| mac.to_string()),
+            mtu: Some(link.mtu),
+            sandbox: Some(call.request.sandbox()),
+            ..Interface::default()
+        }];
+        for ip in &mut result.ips {
+            ip.interface = Some(0);
+        }
+        if !call.config().dns.is_empty() {
+            result.dns = call.config().dns.clone();
+        }
+        let outcome = self.settle(link, &result);
+        outcome.map(|()| result).map_err(|e| (e, has_addresses))
+    }
+
+    fn settle(&mut self, link: &Link, result: &CniResult) -> Result<(), CniError> {
+        let name = link.name.as_str();
+        let addresses: Vec<IpAddr> = result.ips.iter().map(|ip| ip.address.addr()).collect();
+        if let Probe::Block(bound) = self.probe {
+            let up = Change::SetLink {
+                index: link.index,
+                change: LinkChange::up(),
+            };
+            let up = self.inside.apply(&[up]);
+            up.map_err(|e| failed(format_args!("cannot bring {name} up"), &e))?;
+            let heard = probe(self.pod, name, &addresses, bound);
+            let heard = heard.map_err(|e| failed("cannot probe the addresses", &e))?;
+            if let Some(taken) = heard {
+                return Err(CniError::try_again(format!(
+                    "address {} is in use: {} answered on {name}",
+                    taken.address, taken.by
+                ))
+                .with_details(
+                    "find that host and take the address from it, or give this attachment another one",
+                ));
+            }
+        }
+        let settled = is_own_ipam(self.call) || matches!(self.probe, Probe::Block(_));
+        let dad = if settled {
+            Dad::Settled
+        } else {
+            Dad::default()
+        };
+        notify(self.pod, name);
+        configure_with(self.pod, self.inside, name, result, Options { dad })?;
+        fault::point("child-configured");
+        let told = |a: &IpAddr| a.is_ipv4() || settled;
+        let told: Vec<IpAddr> = addresses.into_iter().filter(told).collect();
+        // An announcement that is not heard costs time, not the attachment.
+        if let Err(error) = announce_with(self.pod, self.inside, name, &told) {
+            self.call.log(format_args!("{error}"));
+        }
+        Ok(())
+    }
+
+    /// Makes the link under its final name, or under another one and renames it.
+    fn make(&mut self, wanted: NewLink) -> Result<Link, CniError> {
+        let name = self.call.ifname();
+        let cannot = |e: &NetlinkError| failed(format_args!("cannot make {name}"), e);
+        let mut first = wanted.clone();
+        name.clone_into(&mut first.name);
+        let mut made = self.make_as(first.clone());
+        if let Err(error) = &made
+            && error.is_present()
+            && self.clear(name, &wanted.kind)?
+        {
+            made = self.make_as(first);
+        }
+        match made {
+            Ok(()) => {}
+            Err(error) if error.is_present() => self.make_and_rename(wanted, &error)?,
+            Err(error) => return Err(cannot(&error)),
+        }
+        let link = self.inside.link(name).map_err(|e| cannot(&e))?;
+        link.ok_or_else(|| CniError::internal(format!("{name} vanished while it was made")))
+    }
+
+    fn make_and_rename(
+        &mut self,
+        mut wanted: NewLink,
+        first: &NetlinkError,
+    ) -> Result<(), CniError> {
+        let name = self.call.ifname();
+        let cannot = |e: &NetlinkError| failed(format_args!("cannot make {name}"), e);
+        let temporary = temporary_name(self.call);
+        let kind = wanted.kind.clone();
+        self.clear(&temporary, &kind)?;
+        wanted.name.clone_from(&temporary);
+        match self.make_as(wanted) {
+            // Not the name, then: a VLAN of the master, or a passthru child, is there only once.
+            Err(error) if error.is_present() => return Err(cannot(first).with_details(once(&kind))),
+            made => made.map_err(|e| cannot(&e))?,
+        }
+        fault::point("child-made-temporarily");
+        let seen = self.inside.link(&temporary).map_err(|e| cannot(&e))?;
+        let Some(link) = seen else {
+            return Err(cannot(first));
+        };
+        let rename = Change::SetLink {
+            index: link.index,
+            change: LinkChange {
+                name: Some(name.to_owned()),
+                ..LinkChange::default()
+            },
+        };
+        self.inside.apply(&[rename]).map_err(|e| {
+            let _ = self.inside.apply(&[Change::DelLink(link.index)]);
+            cannot(&e)
+        })
+    }
+
+    fn make_as(&mut self, link: NewLink) -> Result<(), NetlinkError> {
+        match &mut self.maker {
+            Some(node) => node.apply(&[Change::NewLinkIn {
+                link,
+                netns: Some(self.pod),
+                peer: None,
+            }]),
+            None => self.inside.apply(&[Change::NewLink(link)]),
+        }
+    }
+
+    /// Removes what an earlier ADD of this attachment left in the pod; says whether there was something. Another kind of link
+    /// under that name is somebody else's.
+    fn clear(&mut self, name: &str, kind: &LinkKind) -> Result<bool, CniError> {
+        let seen = self
+            .inside
+            .link(name)
+            .map_err(|e| failed("cannot look into the pod", &e))?;
+        let Some(link) = seen else {
+            return Ok(false);
+        };
+        // The kernel finds a link by its further names too; under such a one it is not the one we made.
+        if link.kind.word() != kind.word() || link.name != name {
+            return Err(CniError::env(format!(
+                "CNI_IFNAME: {name} exists in the container already and is no {}",
+                kind.word()
+            )));
+        }
+        match self.inside.apply(&[Change::DelLink(link.index)]) {
+            Err(error) if !error.is_absent() => {
+                Err(failed(format_args!("cannot replace {name}"), &error))
+            }
+            _ => Ok(true),
+        }
+    }
+}
+
+/// What a second one of a kind means.
+fn once(kind: &LinkKind) -> String {
+    match kind {
+        LinkKind::Vlan { id, .. } => format!(
+            "the master's VLAN {id} is in a pod or on the node already, and there is one of each; pods that share a VLAN use \
+             macvlan or ipvlan with master <nic>.{id}"
+        ),
+        _ => String::new(),
+    }
+}
+
+fn undo_if(call: &Call, has_addresses: bool, error: CniError) -> CniError {
+    if has_addresses && call.config().ipam.is_some() {
+        call.undo_ipam(error)
+    } else {
+        error
+    }
+}
+
+/// The kernel tells neighbours by itself when the MAC changes later or the link comes back. Kernels without IPv6 lack half of
+/// it, and nothing depends on it.
+fn notify(pod: &Netns, name: &str) {
+    let _ = pod.run(|| {
+        let _ = sysctl::write_here(&format!("net/ipv4/conf/{name}/arp_notify"), "1");
+        let _ = sysctl::write_here(&format!("net/ipv6/conf/{name}/ndisc_notify"), "1");
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use mooring_attach::cni::{Env, Request, Verb};
+    use mooring_host::Paths;
+    use mooring_testkit::Sandbox;
+
+    use super::*;
+
+    /// The request of an ADD that a runtime would make.
+    fn request(pod: &str) -> Request {
+        let env = [
+            ("CNI_CONTAINERID", "c1"),
+            ("CNI_NETNS", pod),
+            ("CNI_IFNAME", "net1"),
+            ("CNI_PATH", "/nonexistent"),
+        ];
+        let env = env.map(|(name, value)| (name.into(), value.into()));
+        let invocation = Env::new(env).call(Verb::Add).unwrap();
+        let config = br#"{"cniVersion": "1.1.0", "name": "net", "type": "macvlan"}"#;
+        Request::new(invocation, config).unwrap()
+    }
+
+    /// Kernels that make a link on the node first are not at hand; the way they need is walked by itself.
+    #[test]
+    fn a_child_made_under_another_name_ends_under_its_own_and_leaves_nothing() {
+        let Some(sandbox) = Sandbox::new("a child renamed in the pod") else {
+            return;
+        };
+        let (node, pod) = (sandbox.netns("node"), sandbox.netns("pod"));
+        node.ip("link add eth1 type veth peer name away");
+        let mut maker = Netns::open(node.path()).unwrap().netlink().unwrap();
+        let netns = Netns::open(pod.path()).unwrap();
+        let mut inside = netns.netlink().unwrap();
+        let request = request(&pod.path());
+        let paths = Paths::under(std::path::Path::new("/nonexistent"));
+        let call = Call {
+            request: &request,
+            paths: &paths,
+        };
+        let master = maker.link("eth1").unwrap().unwrap();
+        let kind = LinkKind::Macvlan {
+            mode: mooring_api::net::MacvlanMode::Bridge,
+            broadcast_queue: None,
+        };
+        let wanted = NewLink::new("", kind).on(master.index);
+        let first = maker.apply(&[Change::NewLink(NewLink::veth("eth1", "x"))]);
+        let first = first.unwrap_err();
+        assert!(first.is_present(), "{first}");
+        let mut attempt = Attempt {
+            call: &call,
+            pod: &netns,
+            inside: &mut inside,
+            maker: Some(&mut maker),
+            probe: Probe::Off,
+        };
+        // What a killed ADD left behind does not matter.
+        let mut left = wanted.clone();
+        left.name = temporary_name(&call);
+        attempt.make_as(left).unwrap();
+        attempt.make_and_rename(wanted.clone(), &first).unwrap();
+        let names = || pod.ip("-o link show type macvlan");
+        assert!(
+            names().contains("net1@") && names().lines().count() == 1,
+            "{}",
+            names()
+        );
+        // The name is taken after all: nothing is left under the other one.
+        let error = attempt.make_and_rename(wanted, &first).unwrap_err();
+        assert!(error.msg.contains("net1"), "{error}");
+        assert_eq!(names().lines().count(), 1, "{}", names());
+    }
+}
