@@ -37,6 +37,10 @@ const TARGETS: &[Target] = &[
         name: "cni_result",
         room: "attach",
     },
+    Target {
+        name: "cni_state",
+        room: "host",
+    },
 ];
 
 /// What `cargo fuzz` would pass, without the sanitizers, which need nightly.

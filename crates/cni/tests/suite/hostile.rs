@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use mooring_host::record::Records;
 use mooring_testkit::{Netns, Said, Sandbox, hash_tree};
 use serde_json::{Value, json};
 
@@ -247,4 +248,41 @@ fn state_files_of_any_bytes_do_not_stop_a_del() {
         is_there(&root.join(places[0])),
         "somebody's address is not ours to release"
     );
+}
+
+#[test]
+fn every_seed_of_a_device_record_is_read_or_refused_and_both_occur() {
+    let seeds = mooring_testkit::workspace_root().join("fuzz/corpus/cni_state");
+    let dir = tempfile::tempdir().expect("a directory");
+    let records = Records::new(dir.path());
+    let (mut read, mut refused) = (0, 0);
+    for entry in fs::read_dir(seeds).expect("the corpus is part of the repository") {
+        let path = entry.expect("an entry").path();
+        fs::copy(&path, dir.path().join("device.json")).expect("a copy");
+        let held = records.lock("device").expect("the lock");
+        match held.read() {
+            Ok(record) => {
+                let record = record.expect("a record");
+                held.write(&record).expect("written");
+                let again = held.read().expect("what we write, we can read");
+                assert_eq!(
+                    again.as_ref().map(|r| &r.before),
+                    Some(&record.before),
+                    "{}",
+                    path.display()
+                );
+                assert!(!record.device.key().contains('/'), "{}", path.display());
+                let moved = record.before.moved_to(7, "net7");
+                assert!(
+                    moved.addrs.iter().all(|addr| addr.index == 7),
+                    "{}",
+                    path.display()
+                );
+                read += 1;
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(read >= 5, "only {read} are read");
+    assert!(refused >= 10, "only {refused} are refused");
 }
