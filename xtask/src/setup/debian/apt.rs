@@ -4,7 +4,7 @@
 //! the cache, and nothing of the machine is written.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,6 +16,8 @@ const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 pub(super) struct Apt {
     options: Vec<String>,
+    /// Where lists of our own are.
+    dir: Option<PathBuf>,
 }
 
 impl Apt {
@@ -23,12 +25,13 @@ impl Apt {
     pub(super) fn machine() -> Self {
         Self {
             options: Vec::new(),
+            dir: None,
         }
     }
 
-    /// For one suite of Debian; its lists are in the cache. A suite `x-backports` comes with `x` below it.
+    /// For one suite of Debian; its lists are in the cache until this value goes. A suite `x-backports` comes with `x` below it.
     pub(super) fn of_suite(suite: &str, cache: &Path) -> Result<Self> {
-        let dir = cache.join(format!(".apt-{suite}"));
+        let dir = cache.join(format!(".apt-{suite}-{}", std::process::id()));
         let lists = dir.join("lists");
         fs::create_dir_all(lists.join("partial"))
             .with_context(|| format!("cannot make {}", lists.display()))?;
@@ -54,7 +57,12 @@ impl Apt {
                 option("APT::Default-Release", suite),
                 // Descriptions in other languages are half of a suite's lists.
                 option("Acquire::Languages", "none"),
+                option(
+                    "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled",
+                    "false",
+                ),
             ],
+            dir: Some(dir),
         };
         apt.ask("apt-get", &["-q", "update"])?;
         Ok(apt)
@@ -107,6 +115,14 @@ impl Apt {
         let mut command = Command::new(program);
         command.args(&self.options).env("LC_ALL", "C");
         command
+    }
+}
+
+impl Drop for Apt {
+    fn drop(&mut self) {
+        if let Some(dir) = &self.dir {
+            let _ = fs::remove_dir_all(dir);
+        }
     }
 }
 
