@@ -11,37 +11,39 @@ use std::io::{self, Read as _};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Mutex;
 
 use mooring_attach::cni::{CniError, Config, Env, Request, Verb, Version};
-use mooring_host::Netns;
+use mooring_host::{Netns, Paths};
 
 use crate::call::Call;
 use crate::output::{Answer, print};
 use crate::plugin::{Entry, Kind, TABLE, find};
 use crate::{install, log, person};
-use mooring_host::Paths;
 
 /// Serves one call.
 pub(crate) fn run() -> ExitCode {
-    static SAID: Mutex<String> = Mutex::new(String::new());
+    // Where it happened goes to the log, in one line; what happened goes to the runtime.
     panic::set_hook(Box::new(|info| {
-        let text = info.to_string().replace('\n', " ");
-        log::say(format_args!("moor-cni: {text}"));
-        if let Ok(mut said) = SAID.lock() {
-            *said = text;
-        }
+        log::say(format_args!(
+            "moor-cni: {}",
+            info.to_string().replace('\n', " ")
+        ));
     }));
-    let answer = panic::catch_unwind(AssertUnwindSafe(|| {
+    print(guarded(|| {
         let mut args = std::env::args_os();
         let own = args.next().unwrap_or_default();
         serve(&own, args.collect())
-    }));
-    print(answer.unwrap_or_else(|_| {
-        let said = SAID.lock().map(|said| said.clone()).unwrap_or_default();
-        let error = CniError::internal("moor-cni panicked; this is a defect, please report it");
-        Answer::Error(error.with_details(said), None)
     }))
+}
+
+/// The answer, also of code that panics.
+fn guarded(answer: impl FnOnce() -> Answer) -> Answer {
+    panic::catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+        let error = CniError::internal("moor-cni panicked; this is a defect, please report it");
+        Answer::Error(error.with_details(text.unwrap_or_default()), None)
+    })
 }
 
 fn serve(own: &OsStr, args: Vec<OsString>) -> Answer {
@@ -185,4 +187,64 @@ fn read(stdin: &mut impl io::Read) -> Result<Vec<u8>, CniError> {
 fn version_in(stdin: &[u8]) -> Option<Version> {
     let value: serde_json::Value = serde_json::from_slice(stdin).ok()?;
     value.get("cniVersion")?.as_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_as_an_error_with_its_words_also_from_a_namespaces_thread() {
+        let here = Netns::current().expect("this namespace");
+        let (text, number) = ("a defect", 7);
+        let panics: [Box<dyn FnOnce() -> Answer>; 3] = [
+            Box::new(move || panic!("{text} {number}")),
+            Box::new(|| panic!("a defect 7")),
+            Box::new(move || here.run(|| panic!("a defect 7")).unwrap_or(Answer::Nothing)),
+        ];
+        for code in panics {
+            let Answer::Error(error, None) = guarded(code) else {
+                panic!("no error");
+            };
+            assert_eq!(
+                (error.code, error.details.as_str()),
+                (CniError::INTERNAL, "a defect 7")
+            );
+        }
+    }
+
+    #[test]
+    fn standard_input_is_read_to_its_end_or_to_the_bound() {
+        assert_eq!(read(&mut &b"{}"[..]), Ok(b"{}".to_vec()));
+        let endless = read(&mut io::repeat(b' ')).map(|bytes| bytes.len());
+        assert_eq!(endless, Ok(Config::MAX_BYTES + 1));
+        struct Broken;
+        impl io::Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("broken"))
+            }
+        }
+        let error = read(&mut Broken).expect_err("broken");
+        assert_eq!(
+            (error.code, error.details.as_str()),
+            (CniError::IO, "broken")
+        );
+    }
+
+    #[test]
+    fn the_programs_name_decides_before_the_type() {
+        let found = |own: &str, kind: &str| {
+            let entry = entry(name_of(OsStr::new(own)), kind);
+            entry.map(|entry| entry.name).map_err(|e| e.code)
+        };
+        assert_eq!(
+            found("/opt/cni/bin/host-local", "macvlan"),
+            Ok("host-local")
+        );
+        assert_eq!(found("moor-cni", "macvlan"), Ok("macvlan"));
+        assert_eq!(found("./moor-cni", "nonsense"), Err(CniError::CONFIG));
+        assert_eq!(found("moor-cni", ""), Err(CniError::CONFIG));
+        assert_eq!(found("whereabouts", "macvlan"), Err(CniError::CONFIG));
+        assert_eq!(found("", "macvlan"), Err(CniError::CONFIG));
+    }
 }
