@@ -264,7 +264,6 @@ fn vlan_link(
         link.set.up = Some(true);
         link.set.mtu = wanted.mtu;
         if let Some(peer) = &mut link.peer {
-            peer.set.up = Some(true);
             peer.set.mtu = wanted.mtu;
         }
         node.apply(&[Change::NewLink(link)]).map_err(&failed)?;
@@ -272,7 +271,12 @@ fn vlan_link(
     }
     let found = node.link(&name).map_err(&failed)?;
     let link = found.ok_or_else(|| CniError::try_again(format!("{name} vanished")))?;
-    // Also where it was there already: whoever made it may have been killed before this.
+    // All of this also where it was there already: whoever made it may have been killed before.
+    if !link.up {
+        let (index, change) = (link.index, LinkChange::up());
+        node.apply(&[Change::SetLink { index, change }])
+            .map_err(&failed)?;
+    }
     if let Some(port) = link.parent
         && link.kind == LinkKind::Veth
         && let Some(end) = node.link_at(port).map_err(&failed)?

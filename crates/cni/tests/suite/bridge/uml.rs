@@ -187,6 +187,7 @@ fn a_kill_while_the_gateway_of_a_vlan_is_made_is_mended_by_the_next_add() {
         pod.add();
         let links = stage.node.links();
         let gateway = links.iter().find(|l| l["ifname"] == "br1.100").unwrap();
+        assert_eq!(gateway["operstate"], "UP", "{point}");
         assert_eq!(
             vlans(&stage, gateway["link"].as_str().unwrap()),
             [(100, true)],

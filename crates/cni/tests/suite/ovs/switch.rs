@@ -56,6 +56,7 @@ impl Switch {
         );
         must("ovs-vsctl", &["--no-wait", "init"]);
         let words = own("switch");
+        await_processors();
         must(
             "ovs-vswitchd",
             &[&socket, &words[0], &words[1], daemon[0], daemon[1]],
@@ -92,6 +93,11 @@ impl Switch {
         text.lines().map(str::to_owned).collect()
     }
 
+    /// What the daemon wrote, for a failed test.
+    pub(super) fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("switch.log")).unwrap_or_default()
+    }
+
     /// Ends the daemon, as a restart of it or of the node would.
     pub(super) fn end(&self, name: &str) {
         let file: PathBuf = self.dir.path().join(format!("{name}.pid"));
@@ -109,4 +115,20 @@ impl Drop for Switch {
         self.end("switch");
         self.end("db");
     }
+}
+
+/// In the first ten seconds after boot the switch believes that there is no processor (it remembers a count from the
+/// beginning of time), and serves nobody.
+fn await_processors() {
+    let uptime = || {
+        let text = std::fs::read_to_string("/proc/uptime").unwrap();
+        text.split('.').next().unwrap().parse::<u32>().unwrap()
+    };
+    for _ in 0..100 {
+        if uptime() > 10 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    panic!("up for {} s", uptime());
 }

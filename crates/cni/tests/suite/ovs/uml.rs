@@ -19,7 +19,11 @@ fn a_switch_in_the_kernel_carries_a_pods_frames_in_its_vlan() {
         pod
     });
     let reaches = |to: &str| pods[0].netns.run(&ping, &["-c", "2", "-W", "2", to]).code == Some(0);
-    assert!(reaches("10.66.0.3"));
+    let state = || {
+        let show = switch.ask(&stage, &["show"]);
+        format!("{show}\n{}\n{}", stage.node.ip("-br link"), switch.log())
+    };
+    assert!(reaches("10.66.0.3"), "{}", state());
     assert!(!reaches("10.66.0.4"));
     for pod in &pods {
         pod.del();
