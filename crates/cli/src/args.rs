@@ -9,6 +9,7 @@ mod book;
 mod fleet;
 mod import;
 mod keeping;
+mod node;
 mod package;
 mod pool;
 mod reserve;
@@ -22,6 +23,7 @@ pub(crate) use book::{RebuildArgs, WhoHasArgs};
 pub(crate) use fleet::FleetArgs;
 pub(crate) use import::{ImportCommand, ImportNephioArgs};
 pub(crate) use keeping::{BackupArgs, ExportArgs, ImportArgs, KeepArg, RestoreArgs, TextFormat};
+pub(crate) use node::{DoctorArgs, NodeCommand};
 pub(crate) use package::{DemoArgs, DialectArg, FunctionArgs, RenderArgs};
 pub(crate) use pool::{
     ActArg, PoolCommand, PoolDrainArgs, PoolGrowArgs, PoolListArgs, PoolMapArgs, PoolRenumberArgs,
@@ -81,6 +83,9 @@ pub(crate) enum Command {
         after_help = "Example:\n  moor import nephio nephio.yaml deployed/ --mgmt mgmt"
     )]
     Import(ImportCommand),
+    /// The node that one is logged in to
+    #[command(subcommand, after_help = "Example:\n  moor node doctor")]
+    Node(NodeCommand),
     Verify(VerifyArgs),
     Trace(TraceArgs),
     Explain(ExplainArgs),

@@ -11,6 +11,7 @@ pub(crate) mod explain;
 pub(crate) mod fleet;
 pub(crate) mod function;
 pub(crate) mod import;
+pub(crate) mod node;
 pub(crate) mod package;
 pub(crate) mod pool;
 pub(crate) mod reference;

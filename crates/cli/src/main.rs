@@ -84,6 +84,7 @@ fn run(command: Command, world: &World, output: &mut Output) -> anyhow::Result<E
         Command::Import(ImportCommand::Nephio(args)) => {
             commands::import::nephio(&args, world, output)
         }
+        Command::Node(command) => commands::node::run(&command, output),
         Command::Verify(args) => commands::verify::run(&args, world, output),
         Command::Trace(args) => commands::trace::run(&args, world, output),
         Command::Explain(args) => commands::explain::run(&args, world, output),

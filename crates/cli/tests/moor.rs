@@ -35,6 +35,8 @@ mod hostile;
 mod import;
 #[path = "moor/kpt.rs"]
 mod kpt;
+#[path = "moor/node.rs"]
+mod node;
 #[path = "moor/package.rs"]
 mod package;
 #[path = "moor/plugins.rs"]

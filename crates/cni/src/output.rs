@@ -16,6 +16,8 @@ pub(crate) enum Answer {
     Error(CniError, Option<Version>),
     /// Text that a person asked for.
     Text(String),
+    /// The same, where something is wrong.
+    Wrong(String),
     /// Everything was said on standard error already; whether it went well.
     Said(bool),
 }
@@ -29,6 +31,7 @@ pub(crate) fn print(answer: Answer) -> ExitCode {
         Answer::Json(value) => (pretty(&value), true),
         Answer::Error(error, version) => (pretty(&error.to_json(version)), false),
         Answer::Text(text) => (text, true),
+        Answer::Wrong(text) => (text, false),
     };
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use mooring_attach::cni::Version;
+use mooring_host::Paths;
+use mooring_host::doctor::Doctor;
 
 use crate::install::{self, Install, Uninstall};
 use crate::log;
@@ -52,6 +54,7 @@ fn run(args: Vec<OsString>) -> Result<Answer, String> {
         "-V" | "--version" => format!("moor-cni {}\n", env!("CARGO_PKG_VERSION")),
         _ if rest.iter().any(|word| word == "-h" || word == "--help") => help(),
         "install" => install::install(&install_options(rest)?).map_err(|e| e.to_string())?,
+        "doctor" => return doctor(rest),
         "uninstall" => install::uninstall(&uninstall_options(rest)?).map_err(|e| e.to_string())?,
         other => return Err(format!("there is no command {other:?}")),
     };
@@ -117,6 +120,46 @@ fn uninstall_options(words: &[String]) -> Result<Uninstall, String> {
     Ok(uninstall)
 }
 
+/// What is on this node; it fails where something is wrong, as `moor node doctor` does.
+fn doctor(words: &[String]) -> Result<Answer, String> {
+    let mut options = Options {
+        words: words.iter(),
+    };
+    let place = Install::default();
+    let mut doctor = Doctor {
+        paths: Paths::from_env(),
+        conf_dir: place.conf_dir,
+        bin_dir: place.bin_dir,
+        check: true,
+    };
+    let (mut fix, mut json) = (false, false);
+    while let Some((name, value)) = options.next(&["--fix", "--no-check"])? {
+        match (name, value) {
+            ("--fix", _) => fix = true,
+            ("--no-check", _) => doctor.check = false,
+            ("--bin-dir", dir) => doctor.bin_dir = PathBuf::from(dir),
+            ("--conf-dir", dir) => doctor.conf_dir = PathBuf::from(dir),
+            ("--output", "json") => json = true,
+            ("--output", "table") => json = false,
+            ("--output", other) => return Err(format!("--output is json or table, not {other:?}")),
+            (other, _) => return Err(format!("doctor has no option {other}")),
+        }
+    }
+    let looked = if fix { doctor.fix() } else { doctor.look() };
+    let report = looked.map_err(|error| error.to_string())?;
+    let text = if json {
+        let value = serde_json::to_value(&report).expect("a report has string keys");
+        format!("{value:#}\n")
+    } else {
+        report.text()
+    };
+    Ok(if report.is_well() {
+        Answer::Text(text)
+    } else {
+        Answer::Wrong(text)
+    })
+}
+
 fn names(list: &str) -> Result<Vec<&'static str>, String> {
     let known = |name: &str| {
         let entry = TABLE.iter().find(|entry| entry.name == name);
@@ -145,7 +188,7 @@ A container runtime starts it under the name of a plugin, with CNI_COMMAND in th
   chained     {chained}
   addresses   {ipam}
 
-A person uses it to put it on a node:
+A person uses it to put it on a node, and to see what is there:
   moor-cni install [--bin-dir DIR] [--only a,b] [--conf FILE [--conf-dir DIR] [--shadowed]]
       Copies itself into the directory of CNI plugins and takes the names of its plugins there. What
       it replaces is kept, and uninstall brings it back. A configuration comes last, and is refused
@@ -155,12 +198,17 @@ A person uses it to put it on a node:
         --only a,b       only these plugins
   moor-cni uninstall [--bin-dir DIR]
       Takes away the configuration, then brings back what install replaced.
+  moor-cni doctor [--fix] [--no-check] [--output json]
+      Shows which interfaces a runtime made and what CHECK says of them (not with --no-check), what is
+      kept on this node and for whom, what is left over, and which configuration the runtime takes.
+      --fix cleans what is provably dead, and nothing else. Fails where something is wrong.
 
 Examples
   moor-cni install
   moor-cni install --only macvlan,host-local,static
   moor-cni install --bin-dir /host/opt/cni/bin --conf 10-rail.conflist --conf-dir /host/etc/cni/net.d
   moor-cni uninstall
+  moor-cni doctor --fix
   echo '{{}}' | CNI_COMMAND=VERSION moor-cni
 ",
         oldest = Version::ALL[0],

@@ -97,16 +97,27 @@ pub fn run_with<S: AsRef<OsStr>>(
     };
     let deadline = Instant::now() + bound;
     let args: Vec<OsString> = args.iter().map(|a| a.as_ref().to_owned()).collect();
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(args)
         // Messages are compared with the kernel's own words.
         .env("LC_ALL", "C")
         .envs(variables.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
+        .stderr(Stdio::piped());
+    let mut child = loop {
+        match command.spawn() {
+            // Somebody is writing it at this moment: an installer that copies, or a fork of ours that has not exec'd yet.
+            Err(error)
+                if error.kind() == io::ErrorKind::ExecutableFileBusy
+                    && Instant::now() < deadline =>
+            {
+                thread::sleep(Duration::from_millis(5));
+            }
+            spawned => break spawned.map_err(failed)?,
+        }
+    };
     let mut input = child.stdin.take().expect("stdin was piped");
     let stdin = stdin.to_vec();
     // A program that stops reading closes its end, which is no failure of ours.

@@ -56,6 +56,18 @@ pub struct User {
     pub mac: Option<Mac>,
 }
 
+/// An object and who is noted at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Held {
+    /// The object's name: that of the link.
+    pub name: String,
+    /// Those who use it.
+    pub users: Vec<User>,
+    /// Those who ended without a DEL: another boot, a namespace that is gone.
+    pub gone: Vec<User>,
+}
+
 /// The notes of an object's users could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -147,6 +159,28 @@ impl Objects {
     pub(crate) fn names(&self) -> Result<Vec<String>, SharedError> {
         let is_dir = |name: &String| self.root.join(name).is_dir();
         Ok(list(&self.root)?.into_iter().filter(is_dir).collect())
+    }
+
+    /// The users of an object with their files, without its lock: to show them. `None` for a note that cannot be read.
+    pub(crate) fn peek(&self, name: &str) -> Result<Vec<(PathBuf, Option<User>)>, SharedError> {
+        let dir = self.root.join(name);
+        let files = list(&dir)?.into_iter().map(|user| dir.join(user));
+        Ok(files.map(|path| (path.clone(), read(&path))).collect())
+    }
+
+    /// Everything that is noted, without a lock: for somebody who looks.
+    pub(crate) fn held(&self) -> Result<Vec<Held>, SharedError> {
+        let boot = boot();
+        let mut all = Vec::new();
+        for name in self.names()? {
+            let dir = self.root.join(&name);
+            let users = list(&dir)?
+                .into_iter()
+                .filter_map(|key| read(&dir.join(key)));
+            let (gone, users) = users.partition(|user| user.is_gone(&boot));
+            all.push(Held { name, users, gone });
+        }
+        Ok(all)
     }
 
     /// The objects that this attachment is noted at. More than one when its network was edited between two ADDs.
@@ -332,6 +366,8 @@ mod tests {
         let names: Vec<_> = object.garbage("other", &|_, _| false).unwrap();
         let names: Vec<&str> = names.iter().map(|(c, _)| c.as_str()).collect();
         assert_eq!(names, ["b", "c", "d"]);
+        let held = &objects.held().unwrap()[0];
+        assert_eq!((held.users.len(), held.gone.len()), (1, 3));
         assert_eq!(object.garbage("net", &|c, _| c == "a").unwrap().len(), 3);
         assert_eq!(object.garbage("net", &|_, _| false).unwrap().len(), 4);
     }

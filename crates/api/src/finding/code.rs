@@ -275,6 +275,18 @@ codes! {
     LowLevelObject,
     /// A label says something else than the field that it stands for.
     LabelMismatch,
+
+    // The node.
+    /// Something on the node is kept for somebody who is gone.
+    StateLeftOver,
+    /// A file of the node's state cannot be read as what it should be.
+    StateUnreadable,
+    /// An interface in a pod is not as it was made.
+    AttachmentDrifted,
+    /// The configuration that the runtime takes does not work.
+    ConfigurationBroken,
+    /// A configuration does nothing, because another one sorts before it.
+    ConfigurationShadowed,
 }
 
 impl FromStr for Code {

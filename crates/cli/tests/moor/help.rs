@@ -33,6 +33,7 @@ Commands:
   who-has      Say who holds an address
   book         The address book itself: back it up, merge it, rebuild it, read its history
   import       Take over what another system knows of addresses
+  node         The node that one is logged in to
   verify       Prove that clusters do not collide: no address twice, every network reachable
   trace        Tell how a packet gets from one pod to another, or why it does not
   explain      Explain a finding, or which IPAM fits your packages

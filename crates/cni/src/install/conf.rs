@@ -7,15 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use mooring_attach::cni::{Version, check_network, check_plugin};
+use mooring_host::doctor::{ENDINGS, in_order};
 use mooring_host::file::write_atomic_mode;
 use serde_json::{Value, json};
 
 use super::place::{Place, clear, sync};
 use super::{Install, InstallError, Report, file};
 use crate::plugin;
-
-/// What runtimes look for.
-const ENDINGS: [&str; 3] = ["conf", "conflist", "json"];
 
 /// A configuration that may be written.
 pub(super) struct Conf {
@@ -46,7 +44,7 @@ pub(super) fn read(source: &Path, wish: &Install) -> Result<Conf, InstallError> 
     check(&value, ending, &wish.bin_dir, &wish.names).map_err(bad)?;
     let target = wish.conf_dir.join(name);
     let own = name.to_string_lossy().into_owned();
-    let others: Vec<String> = names(&wish.conf_dir)
+    let others: Vec<String> = in_order(&wish.conf_dir)
         .into_iter()
         .filter(|other| *other != own)
         .collect();
@@ -117,19 +115,6 @@ fn check(value: &Value, ending: &str, bin_dir: &Path, ours: &[&str]) -> Result<(
         }
     }
     Ok(())
-}
-
-/// The files that runtimes look at, in their order.
-fn names(dir: &Path) -> Vec<String> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let readable = |name: &String| {
-        let ending = Path::new(name).extension().and_then(|e| e.to_str());
-        ending.is_some_and(|e| ENDINGS.contains(&e))
-    };
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(readable).collect();
-    names.sort();
-    names
 }
 
 impl Conf {

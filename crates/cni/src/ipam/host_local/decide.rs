@@ -9,31 +9,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use mooring_api::HostCidr;
+use mooring_host::host_local::Owner;
 
 use super::range::RangeSet;
-
-/// Whose an address is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
-    pub(super) container: String,
-    /// None in files of plugins before 0.7, which knew the container only.
-    pub(super) ifname: Option<String>,
-}
-
-impl Owner {
-    pub(super) fn new(container: &str, ifname: &str) -> Self {
-        Self {
-            container: container.to_owned(),
-            ifname: Some(ifname.to_owned()),
-        }
-    }
-
-    /// Whether it may be that attachment's: a file without interface name is any of the container's.
-    pub(super) fn may_be(&self, other: &Self) -> bool {
-        self.container == other.container
-            && (self.ifname == other.ifname || self.ifname.is_none() || other.ifname.is_none())
-    }
-}
 
 /// What the store holds. An address whose file nobody can read for is held by somebody unknown, and stays so.
 pub(super) type Held = BTreeMap<IpAddr, Option<Owner>>;

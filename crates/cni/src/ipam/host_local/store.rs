@@ -22,9 +22,10 @@ use std::time::Duration;
 
 use mooring_host::fault;
 use mooring_host::file::{self, Lock, LockError};
+use mooring_host::host_local::{Content, Owner, content};
 use nix::fcntl::{AT_FDCWD, AtFlags};
 
-use super::decide::{Held, Owner};
+use super::decide::Held;
 
 /// How long to wait for others, each of whom needs some milliseconds.
 const BOUND: Duration = Duration::from_secs(30);
@@ -199,35 +200,4 @@ fn absent_is_fine(outcome: io::Result<()>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         outcome => outcome,
     }
-}
-
-enum Content {
-    /// Empty, or what a power cut makes of a file that was not synced: zeros.
-    Nothing,
-    Owned(Owner),
-    /// Not to be read, or longer than any owner: it stays taken.
-    Unknown,
-    Gone,
-}
-
-fn content(path: &Path) -> Content {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Content::Gone,
-        Err(_) => return Content::Unknown,
-    };
-    let Ok(text) = std::str::from_utf8(&bytes) else {
-        return Content::Unknown;
-    };
-    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
-    if text.is_empty() {
-        return Content::Nothing;
-    }
-    Content::Owned(match text.split_once("\r\n") {
-        Some((container, ifname)) => Owner::new(container.trim(), ifname.trim()),
-        None => Owner {
-            container: text.to_owned(),
-            ifname: None,
-        },
-    })
 }
