@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use mooring_api::net::{Addr, Link, LinkChange, LinkKind, MacvlanMode, Neighbour, NewLink, Route};
 use mooring_api::{Cidr, HostCidr, IfName, Mac};
 
-use crate::shared::{Object, Objects, SharedError, User, make_marked};
+use crate::shared::{Held, Object, Objects, SharedError, User, make_marked};
 use crate::sysctl::{self, SysctlError};
 use crate::{Change, Netlink, NetlinkError, Netns, NetnsError, fault};
 
@@ -59,7 +59,7 @@ pub enum ShimError {
         subnet: Cidr,
     },
     /// The shim's name is taken.
-    #[error("{name} exists on this node and is not ours")]
+    #[error("{name} exists on this node and is not the shim of this master")]
     NameTaken {
         /// The name.
         name: String,
@@ -175,6 +175,11 @@ impl Shims {
         first
     }
 
+    /// The shims of ours, with their users.
+    pub fn held(&self) -> Result<Vec<Held>, ShimError> {
+        Ok(self.objects.held()?)
+    }
+
     fn collect_one(
         &self,
         node: &mut Netlink,
@@ -258,7 +263,8 @@ fn ensure(host: &Netns, node: &mut Netlink, name: &str, parent: &Link) -> Result
     };
     let seen = node.link(name).map_err(fail("look for"))?;
     let shim = match seen {
-        Some(link) if !is_ours(&link) => {
+        // Two long names may have one short one.
+        Some(link) if !is_ours(&link) || link.parent != Some(parent.index) => {
             return Err(ShimError::NameTaken {
                 name: name.to_owned(),
             });

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use mooring_api::net::{Link, LinkChange, LinkKind, NewLink, VlanProtocol};
 use mooring_api::{IfName, VlanId};
 
-use crate::shared::{Object, Objects, SharedError, User, make_marked};
+use crate::shared::{Held, Object, Objects, SharedError, User, make_marked};
 use crate::{Change, Netlink, NetlinkError, fault};
 
 /// The alias of a sub-interface that we made.
@@ -167,6 +167,11 @@ impl Vlans {
             first = first.and(outcome);
         }
         first
+    }
+
+    /// The sub-interfaces of ours, with their users.
+    pub fn held(&self) -> Result<Vec<Held>, VlanError> {
+        Ok(self.objects.held()?)
     }
 
     fn collect_one(

@@ -42,6 +42,7 @@ fn bad_values_are_named() {
 mod uml {
     use serde_json::{Value, json};
 
+    use crate::conformance::peer::Peer;
     use crate::segment::{Segment, kind, mac};
 
     fn segment(what: &str) -> Segment {
@@ -117,6 +118,28 @@ mod uml {
         orphan.del();
         assert!(orphan.link().is_none());
         assert_eq!(segment.stage.held(), 0);
+    }
+
+    #[test]
+    #[ignore = "kernel: uml"]
+    fn ipvlan_and_vlan_may_change_between_the_reference_plugins_and_ours() {
+        let what = "ipvlan and vlan in the middle of a change of plugins";
+        let Some(peer) = Peer::reference(what) else {
+            return;
+        };
+        let segment = segment(what);
+        for plugin in ["ipvlan", "vlan"] {
+            let ours = segment.pooled(plugin, plugin).with("vlanId", json!(100));
+            let theirs = ours.clone().served_by(&peer.dir);
+            for (adds, dels) in [(&theirs, &ours), (&ours, &theirs)] {
+                let result = adds.add();
+                assert_eq!(segment.stage.held(), 1);
+                ours.check(&result).ok();
+                dels.del();
+                assert!(ours.link().is_none());
+                assert_eq!(segment.stage.held(), 0);
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod reach;
 
 use serde_json::{Value, json};
 
+use crate::conformance::peer::Peer;
 use crate::segment::{Segment, kind, mac};
 
 #[test]
@@ -380,4 +381,26 @@ fn a_pool_that_is_empty_leaves_no_interface() {
     pods[2].del();
     late.add();
     assert_eq!(segment.stage.held(), 5);
+}
+
+#[test]
+fn a_node_may_change_between_the_reference_plugins_and_ours() {
+    let what = "macvlan in the middle of a change of plugins";
+    let Some(peer) = Peer::reference(what) else {
+        return;
+    };
+    let Some(segment) = Segment::new(what) else {
+        return;
+    };
+    let ours = segment.pooled("c1", "macvlan");
+    let theirs = ours.clone().served_by(&peer.dir);
+    for (adds, dels) in [(&theirs, &ours), (&ours, &theirs)] {
+        let result = adds.add();
+        assert_eq!(segment.stage.held(), 1);
+        ours.check(&result).ok();
+        theirs.check(&result).ok();
+        dels.del();
+        assert!(ours.link().is_none());
+        assert_eq!(segment.stage.held(), 0);
+    }
 }

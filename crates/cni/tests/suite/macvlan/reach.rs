@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::conformance::bed::Shown as _;
 use crate::segment::{Segment, kind, mac};
+use crate::stage::Pod;
 
 /// Sends a datagram from one namespace to an address of another, and back. Gives who the other side saw.
 fn talk(from: &Testns, to: &Testns, address: &str) -> Result<IpAddr, String> {
@@ -269,4 +270,45 @@ fn what_cannot_work_is_refused() {
     pod.del();
     assert_eq!(segment.node_links(), ["eth1", "moor-eth1", "other"]);
     assert_eq!(segment.left_over(), [""; 0]);
+}
+
+#[test]
+fn many_pods_at_once_share_one_shim() {
+    let Some(segment) = node("macvlan hostReach at once") else {
+        return;
+    };
+    let pods: Vec<Pod> = (0..6)
+        .map(|n| {
+            let pod = segment.pod(
+                &format!("c{n}"),
+                "macvlan",
+                &format!("10.1.2.{}/24", 20 + n),
+            );
+            pod.with("hostReach", json!(true))
+        })
+        .collect();
+    let all = |verb: &str| {
+        std::thread::scope(|scope| {
+            let call = |pod| scope.spawn(move || Pod::call(pod, verb));
+            let calls: Vec<_> = pods.iter().map(call).collect();
+            for call in calls {
+                call.join().unwrap().ok();
+            }
+        });
+    };
+    for _ in 0..2 {
+        all("ADD");
+        assert_eq!(segment.node_links(), ["eth1", "moor-eth1"]);
+        for (n, pod) in pods.iter().enumerate() {
+            talk(
+                &segment.stage.node,
+                &pod.netns,
+                &format!("10.1.2.{}", 20 + n),
+            )
+            .unwrap();
+        }
+        all("DEL");
+        assert_eq!(segment.node_links(), ["eth1"]);
+        assert_eq!(segment.left_over(), [""; 0]);
+    }
 }
