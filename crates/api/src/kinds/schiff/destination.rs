@@ -84,6 +84,7 @@ pub struct DestinationSpec {
 ]))]
 pub struct DestinationLoopback {
     /// The interface, such as `lo.mir`.
+    #[schemars(extend("maxLength" = 15))]
     pub name: IfName,
     /// A pool of Cluster API IPAM: one claim per node.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -456,7 +456,7 @@ pub struct NodeNetworkConfigStatus {
     #[serde(default)]
     pub config_status: String,
     /// When the agent last wrote (RFC 3339).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(extend("format" = "date-time"))]
     pub last_update: String,
     /// The revision that the agent last tried.
