@@ -96,9 +96,15 @@ impl<'a> Call<'a> {
         self.ipam_run(Verb::Check)
     }
 
-    /// The delegated IPAM's STATUS.
+    /// The delegated IPAM's STATUS. A failure without a number of its own (the delegate is not installed, say) is one
+    /// that an ADD would meet too.
     pub(crate) fn ipam_status(&self) -> Result<(), CniError> {
-        self.ipam_run(Verb::Status)
+        self.ipam_run(Verb::Status).map_err(|mut error| {
+            if error.code == CniError::INTERNAL {
+                error.code = CniError::UNAVAILABLE;
+            }
+            error
+        })
     }
 
     /// The delegated IPAM's GC, with the same valid attachments.

@@ -1,7 +1,9 @@
 //! Plugins that are not ours: found in `CNI_PATH`, started with the runtime's own bytes and environment.
 //!
 //! Called for foreign IPAM types. Easy to get wrong: the delegate gets the configuration's text as it came,
-//! not what we understood of it, and its error goes to the runtime with its own code.
+//! not what we understood of it, and its error goes to the runtime with its own code. It differs from the
+//! node's programs (`mooring_host::program`) in that: the environment is exactly ours, its complaints are
+//! forwarded while it runs, and a child of its own that keeps a pipe open holds nobody up.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, Write as _};
@@ -83,7 +85,7 @@ fn exec(call: &Call, name: &str, verb: Verb) -> Result<Vec<u8>, CniError> {
     })
     .map_err(|e| trouble("starting", &e))?;
     let complaint = child.stderr.take().map(forward);
-    let status = wait(child).map_err(|e| trouble("waiting for", &e))?;
+    let status = wait(child, BOUND).map_err(|e| trouble("waiting for", &e))?;
     let complaint = complaint.map(tail_of).unwrap_or_default();
     let Some(status) = status else {
         return Err(CniError::try_again(format!(
@@ -173,22 +175,20 @@ fn tail_of(heard: mpsc::Receiver<Vec<u8>>) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Waits at most [`BOUND`]; then the delegate is killed, and `None` says so.
-fn wait(mut child: Child) -> io::Result<Option<ExitStatus>> {
+/// Waits at most that long; then the delegate is killed, and `None` says so.
+fn wait(mut child: Child, bound: Duration) -> io::Result<Option<ExitStatus>> {
     let pid = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
     let (tell, ended) = mpsc::channel();
     thread::spawn(move || tell.send(child.wait()));
-    match ended.recv_timeout(BOUND) {
-        Ok(status) => status.map(Some),
-        Err(_) => {
-            // Nobody has waited for it yet, so the number is still its own.
-            if let Err(e) = kill(pid, Signal::SIGKILL) {
-                log::say(format_args!("moor-cni: killing delegate {pid}: {e}"));
-            }
-            let _ = ended.recv_timeout(Duration::from_secs(5));
-            Ok(None)
-        }
+    if let Ok(status) = ended.recv_timeout(bound) {
+        return status.map(Some);
     }
+    // Nobody has waited for it yet, so the number is still its own.
+    if let Err(e) = kill(pid, Signal::SIGKILL) {
+        log::say(format_args!("moor-cni: killing delegate {pid}: {e}"));
+    }
+    let _ = ended.recv_timeout(Duration::from_secs(5));
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -221,6 +221,19 @@ mod tests {
             (error.map_err(|e| e.kind()).err(), tries),
             (Some(io::ErrorKind::NotFound), 1)
         );
+    }
+
+    #[test]
+    fn a_delegate_that_does_not_end_is_killed_and_one_that_ends_is_not_waited_for() {
+        let sleeper = Command::new("sleep").arg("1000").spawn().expect("sleep");
+        let pid = sleeper.id();
+        let late = wait(sleeper, Duration::from_millis(20)).expect("waited");
+        assert!(late.is_none());
+        // Killed and waited for, so the kernel knows it no more.
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+        let quick = Command::new("true").spawn().expect("true");
+        let status = wait(quick, BOUND).expect("waited");
+        assert!(status.is_some_and(|status| status.success()));
     }
 
     #[test]

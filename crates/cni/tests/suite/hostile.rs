@@ -82,9 +82,9 @@ fn hostile_json_is_an_error_and_changes_nothing() {
     let deep = format!("{}1{}", "{\"name\":".repeat(5_000), "}".repeat(5_000));
     let large = format!("{{\"name\": \"n\", \"x\": \"{}\"}}", "x".repeat(9 << 20));
     let mut tried = 0;
-    for kind in plugins() {
+    for (nth, kind) in plugins().into_iter().enumerate() {
         let text = config(&kind).to_string();
-        for bad in [
+        let inputs = [
             "",
             "{",
             "null",
@@ -100,23 +100,23 @@ fn hostile_json_is_an_error_and_changes_nothing() {
             &text.replace("\"n\"", "{}"),
             &text.replace("0.4.0", "0.4"),
             &text.replace("{\"type\":\"host-local\"", "{\"type\":[1]"),
-        ] {
-            for verb in ["ADD", "DEL", "CHECK"] {
-                let said = node.call(&node.variables(verb), bad);
-                let value = error(&said);
-                let code = value["code"].as_u64().unwrap_or_default();
-                assert!(
-                    [1, 6, 7].contains(&code),
-                    "{kind} {verb}: {value}: {bad:.80}"
-                );
-                tried += 1;
-            }
+        ];
+        for (at, bad) in inputs.into_iter().enumerate() {
+            // Every input meets every verb, each of them at a third of the plugins.
+            let verb = ["ADD", "DEL", "CHECK"][(nth + at) % 3];
+            let value = error(&node.call(&node.variables(verb), bad));
+            let code = value["code"].as_u64().unwrap_or_default();
+            assert!(
+                [1, 6, 7].contains(&code),
+                "{kind} {verb}: {value}: {bad:.80}"
+            );
+            tried += 1;
         }
     }
     let value = error(&node.call(&node.variables("ADD"), &large));
     assert_eq!(value["code"], 6);
     assert_eq!(node.state(), before, "after {tried} calls");
-    assert!(tried > 300, "only {tried}");
+    assert!(tried > 150, "only {tried}");
 }
 
 #[test]

@@ -439,6 +439,9 @@ fn a_delegate_that_is_not_there_is_named_with_where_it_was_looked_for() {
         "{msg}"
     );
     assert_eq!(node.links(), before);
+    // An ADD would fail, says STATUS.
+    let text = text.replace("0.4.0", "1.1.0");
+    assert_eq!(error(&node.call("STATUS", &text))["code"], 50);
     // A file that cannot be started is not the plugin.
     fs::File::create(node.dir.path().join("nobody")).expect("a file");
     error(&node.call("ADD", &text));
