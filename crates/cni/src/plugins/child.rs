@@ -220,7 +220,7 @@ pub(crate) fn let_go(call: &Call, node: &mut Netlink) -> Result<(), CniError> {
 
 /// Whether the addresses come from an IPAM plugin of this program. It needs no interface to ask through, and nobody else was
 /// given the same addresses, so that duplicate detection would only cost time.
-fn is_own_ipam(call: &Call) -> bool {
+pub(crate) fn is_own_ipam(call: &Call) -> bool {
     let name = call.config().ipam_type();
     name.and_then(find)
         .is_some_and(|entry| entry.kind == Kind::Ipam)
