@@ -15,6 +15,8 @@ mod neighbour;
 mod route;
 mod rule;
 mod socket;
+#[cfg(test)]
+mod tests;
 mod vf;
 mod wire;
 

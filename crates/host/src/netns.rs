@@ -7,10 +7,10 @@
 //! Easy to get wrong: a path under `/run/netns` whose namespace is gone is still a file, an empty one. [`Netns::open`]
 //! refuses it, and [`NetnsError::is_gone`] tells it apart from trouble.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::sched::CloneFlags;
@@ -118,7 +118,12 @@ impl Netns {
             path: path.to_owned(),
             source,
         };
-        let file = File::open(path).map_err(fail)?;
+        // A pipe at the path would make a plain open wait for its other end.
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(nix::libc::O_NONBLOCK)
+            .open(path)
+            .map_err(fail)?;
         let is_nsfs = fstatfs(&file)
             .map_err(|e| fail(e.into()))?
             .filesystem_type()

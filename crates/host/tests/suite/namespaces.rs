@@ -46,7 +46,10 @@ fn what_a_namespace_leaves_behind_is_told_apart_from_one() {
     let directory = tempfile::tempdir().unwrap();
     let remains = directory.path().join("cni-1");
     std::fs::File::create(&remains).unwrap();
+    let pipe = directory.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
     for (path, text) in [
+        (pipe.as_path(), "a file of another kind"),
         (remains.as_path(), "an empty file"),
         (directory.path(), "a directory"),
         (

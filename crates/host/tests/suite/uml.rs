@@ -187,3 +187,9 @@ fn a_bridge_filters_vlans_of_its_ports() {
         .unwrap();
     assert_eq!(data(&node, "br0")["vlan_filtering"], 0);
 }
+
+#[test]
+#[ignore = "kernel: uml"]
+fn an_older_kernel_gets_a_nic_back_whole_too() {
+    super::snapshots::goes_and_comes_back(&sandbox());
+}
