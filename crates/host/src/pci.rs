@@ -156,6 +156,13 @@ impl Devices {
             .find_map(|dir| dir.file_name()?.to_str()?.parse().ok())
     }
 
+    /// Which port of its function an interface is, from 0.
+    pub fn port_of(&self, ifname: &str) -> u32 {
+        let path = Path::new("class/net").join(ifname).join("dev_port");
+        let port = self.sysfs.read(path).ok().flatten();
+        port.and_then(|p| p.parse().ok()).unwrap_or(0)
+    }
+
     /// The physical function of a VF and the VF's number. None where the function is no VF.
     pub fn vf_of(&self, vf: &Bdf) -> io::Result<Option<VfOf>> {
         let physical = self.sysfs.link_name(pci(vf).join("physfn"))?;

@@ -76,6 +76,8 @@ pub struct Identity {
     pub permanent_mac: Option<Mac>,
     /// The port on the NIC.
     pub port: Option<String>,
+    /// Which port of its function it is, from 0.
+    pub port_number: u32,
     /// Its name on the host.
     pub name: String,
     /// Its other names on the host.
@@ -91,6 +93,7 @@ impl Identity {
     pub fn of(link: &Link, pci: Option<Bdf>) -> Self {
         Self {
             pci,
+            port_number: 0,
             bus: link.device.clone(),
             permanent_mac: link.permanent_mac,
             port: link.port_name.clone(),
@@ -109,13 +112,11 @@ impl Identity {
     /// Whether a link, in any namespace and under any name, is this device.
     pub fn is(&self, link: &Link) -> bool {
         if let (Some(ours), Some(theirs)) = (&self.bus, &link.device) {
-            // Two ports of one function share its address.
+            // Two ports of one function share its address. The permanent MAC says nothing here: that of a VF is what its
+            // physical function set last.
             let same_port = match (&self.port, &link.port_name) {
                 (Some(ours), Some(theirs)) => ours == theirs,
-                _ => match (self.permanent_mac, link.permanent_mac) {
-                    (Some(ours), Some(theirs)) => ours == theirs,
-                    _ => true,
-                },
+                _ => true,
             };
             return ours == theirs && same_port;
         }
@@ -139,9 +140,10 @@ impl Identity {
     /// The name of the record's file, without its ending.
     pub fn key(&self) -> String {
         let text = match (&self.pci, &self.bus, self.permanent_mac) {
-            (Some(pci), _, _) => match &self.port {
-                Some(port) => format!("pci-{pci}-{port}"),
-                None => format!("pci-{pci}"),
+            (Some(pci), _, _) => match (&self.port, self.port_number) {
+                (Some(port), _) => format!("pci-{pci}-{port}"),
+                (None, 0) => format!("pci-{pci}"),
+                (None, number) => format!("pci-{pci}-{number}"),
             },
             (None, Some(bus), _) => format!("bus-{bus}"),
             (None, None, Some(mac)) => format!("mac-{mac}-{}", self.name),

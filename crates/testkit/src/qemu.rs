@@ -25,10 +25,21 @@ use cpio::{Cpio, Kind};
 /// Modules without which the machine's files cannot be reached.
 const FIRST: &[&str] = &["virtio_pci", "9pnet_virtio", "9p"];
 
-/// What the tests use of it, loaded at boot.
+/// What the tests use of it, loaded at boot. `rdma_rxe` asks for the checksum only when a device is made.
 const MODULES: &[&str] = &[
-    "8021q", "bonding", "bridge", "dummy", "igb", "igbvf", "ipvlan", "macvlan", "rdma_rxe", "veth",
-    "vfio-pci", "vrf",
+    "8021q",
+    "bonding",
+    "bridge",
+    "crc32_generic",
+    "dummy",
+    "igb",
+    "igbvf",
+    "ipvlan",
+    "macvlan",
+    "rdma_rxe",
+    "veth",
+    "vfio-pci",
+    "vrf",
 ];
 
 /// How long one boot may take, with everything that runs in it.
@@ -100,11 +111,13 @@ impl Qemu {
             .args(["-nodefaults", "-no-user-config", "-no-reboot"])
             .args(["-display", "none", "-serial", "stdio"])
             .args(["-machine", "q35,accel=tcg", "-cpu", "max", "-m", "1G"])
+            // Without one no function can be given to vfio.
+            .args(["-device", "intel-iommu"])
             .arg("-kernel")
             .arg(self.linux.join("vmlinuz"))
             .arg("-initrd")
             .arg(root)
-            .args(["-append", "console=ttyS0 quiet panic=-1"])
+            .args(["-append", "console=ttyS0 quiet panic=-1 intel_iommu=on"])
             .args([
                 "-fsdev",
                 "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",

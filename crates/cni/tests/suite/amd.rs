@@ -3,10 +3,10 @@
 //! The tests `hole_…` are the twelve defects that the original has (`docs/guides/cni-plugins.md`), each by what a user would see.
 
 mod mapping;
+mod qemu;
 
 use serde_json::{Value, json};
 
-use crate::conformance::bed::Shown as _;
 use crate::host_device::bed::{BDF, Bed, addresses, read};
 use crate::stage::Pod;
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod bed;
 mod crash;
+pub(crate) mod qemu;
 mod switch;
 
 use serde_json::{Value, json};

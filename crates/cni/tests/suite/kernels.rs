@@ -4,3 +4,8 @@
 fn what_needs_user_mode_linux_runs_there() {
     mooring_testkit::uml_suite();
 }
+
+#[test]
+fn what_needs_qemu_runs_there() {
+    mooring_testkit::qemu_suite();
+}

@@ -1,6 +1,8 @@
 //! sriov on a kernel without SR-IOV: a sysfs of our own says that a veth is a VF. Moves, state files and ownership are real here; what a
 //! physical function sets is in the module `qemu`.
 
+mod qemu;
+
 use std::path::PathBuf;
 
 use serde_json::{Value, json};

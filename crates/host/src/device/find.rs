@@ -20,12 +20,17 @@ pub struct Found {
     pub link: Link,
     /// Its PCI function.
     pub pci: Option<Bdf>,
+    /// Which port of its function it is, from 0.
+    pub port: u32,
 }
 
 impl Found {
     /// What tells it from others.
     pub fn identity(&self) -> Identity {
-        Identity::of(&self.link, self.pci.clone())
+        Identity {
+            port_number: self.port,
+            ..Identity::of(&self.link, self.pci.clone())
+        }
     }
 }
 
@@ -65,7 +70,8 @@ pub fn look_up(
             (Some(bus), _) => bus.parse().ok().or_else(|| devices.pci_of(&link.name)),
             (None, _) => devices.pci_of(&link.name),
         };
-        Found { link, pci }
+        let port = devices.port_of(&link.name);
+        Found { link, pci, port }
     }))
 }
 
@@ -142,7 +148,8 @@ impl Mover {
         }
     }
 
-    /// The link of a record's device in a namespace; under the name it should have there, if several fit.
+    /// The link of a record's device in a namespace. Of several that fit: the one with its MAC, then the one with the name it
+    /// should have there.
     fn seek(&self, netns: &Netns, record: &Record) -> Result<Option<Link>, DeviceError> {
         let mut netlink = netns.netlink()?;
         let links = netlink
@@ -154,7 +161,8 @@ impl Mover {
             &record.owner.ifname
         };
         let mut fit: Vec<Link> = links.into_iter().filter(|l| record.device.is(l)).collect();
-        fit.sort_by_key(|link| (link.name != *expected, link.index));
+        let another_mac = |link: &Link| link.permanent_mac != record.device.permanent_mac;
+        fit.sort_by_key(|link| (another_mac(link), link.name != *expected, link.index));
         Ok(fit.into_iter().next())
     }
 

@@ -40,8 +40,19 @@ fn two_ports_of_one_function_are_two_devices() {
         Identity::of(&second, bdf.clone()).key()
     );
     let unnamed = nic("eth1", "0000:01:00.0", "02:00:00:00:00:01");
-    let other = nic("eth2", "0000:01:00.0", "02:00:00:00:00:02");
-    assert!(!Identity::of(&unnamed, bdf).is(&other));
+    let first = Identity::of(&unnamed, bdf);
+    let second = Identity {
+        port_number: 1,
+        ..first.clone()
+    };
+    assert_ne!(first.key(), second.key());
+}
+
+#[test]
+fn a_vf_whose_permanent_mac_follows_its_physical_function_is_still_the_same() {
+    let before = nic("eth3", "0000:01:10.2", "02:00:00:00:00:01");
+    let set = nic("net1", "0000:01:10.2", "02:00:00:00:00:a7");
+    assert!(Identity::of(&before, "0000:01:10.2".parse().ok()).is(&set));
 }
 
 #[test]

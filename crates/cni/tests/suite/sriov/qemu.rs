@@ -1,0 +1,184 @@
+//! sriov with a card that has VFs: what its physical function sets, and that all of it is put back.
+
+use serde_json::{Value, json};
+
+use crate::host_device::qemu::{Machine, interface, ip, picture, until};
+
+const PF: &str = "0000:01:00.0";
+
+/// The first card with its VFs; gives the names of the PF, and the address and name of VF 1.
+fn vf() -> (String, String, String) {
+    let pf = interface(PF).expect("the card has an interface");
+    let count = format!("/sys/bus/pci/devices/{PF}/sriov_numvfs");
+    if std::fs::read_to_string(&count).unwrap().trim() == "0" {
+        std::fs::write(&count, "3").unwrap();
+    }
+    ip(&format!("link set {pf} up"));
+    let target = std::fs::read_link(format!("/sys/bus/pci/devices/{PF}/virtfn1")).unwrap();
+    let bdf = target.file_name().unwrap().to_str().unwrap().to_owned();
+    let name = until("the VF's interface", || interface(&bdf));
+    (pf, bdf, name)
+}
+
+/// VF 1 as its PF shows it.
+fn shown(pf: &str) -> Value {
+    let links: Value = serde_json::from_str(&ip(&format!("-j -d link show dev {pf}"))).unwrap();
+    let vfs = links[0]["vfinfo_list"].as_array().unwrap();
+    vfs.iter().find(|vf| vf["vf"] == 1).unwrap().clone()
+}
+
+fn config(bdf: &str) -> Value {
+    json!({
+        "type": "sriov", "deviceID": bdf,
+        "vlan": 100, "vlanQoS": 3, "mac": "02:00:00:00:00:A7", "spoofchk": "off", "trust": "on",
+        "ipam": {"type": "static", "addresses": [{"address": "192.0.2.99/24"}, {"address": "2001:db8::99/64"}]},
+    })
+}
+
+#[test]
+#[ignore = "kernel: qemu"]
+fn a_vf_gets_its_settings_and_loses_all_of_them_again() {
+    let machine = Machine::new();
+    let (pf, bdf, name) = vf();
+    ip(&format!("link set {pf} vf 1 spoofchk on"));
+    let (before, link) = (shown(&pf), picture(&name));
+    let pod = machine.pod("settings", config(&bdf));
+    let result = pod.add();
+    assert_eq!(result["interfaces"][0]["mac"], "02:00:00:00:00:a7");
+    assert_eq!(result["interfaces"][0]["pciID"], bdf);
+    let set = shown(&pf);
+    assert_eq!(set["address"], "02:00:00:00:00:a7", "{set}");
+    assert_eq!(set["vlan_list"][0]["vlan"], 100, "{set}");
+    assert_eq!(set["vlan_list"][0]["qos"], 3, "{set}");
+    assert_eq!(set["spoofchk"], false, "{set}");
+    assert_eq!(set["trust"], true, "{set}");
+    let inside = pod.ip("addr show dev net1");
+    for part in [
+        "02:00:00:00:00:a7",
+        "192.0.2.99/24",
+        "2001:db8::99/64",
+        "UP",
+    ] {
+        assert!(inside.contains(part), "{part} is not in {inside}");
+    }
+    pod.check(&result).ok();
+    ip(&format!("link set {pf} vf 1 trust off"));
+    let said = pod.check(&result);
+    assert!(
+        said.code != Some(0) && said.stdout.contains("trust"),
+        "{said:?}"
+    );
+    pod.del();
+    assert_eq!(shown(&pf), before);
+    assert_eq!(picture(&name), link);
+    assert!(
+        !machine
+            .root()
+            .join(format!("var/lib/cni/sriov/pci/{bdf}"))
+            .exists()
+    );
+    pod.del();
+    assert_eq!(shown(&pf), before);
+    assert_eq!(machine.records(), 0);
+}
+
+#[test]
+#[ignore = "kernel: qemu"]
+fn a_vf_whose_pod_died_falls_back_and_a_late_del_restores_it_whole() {
+    let machine = Machine::new();
+    let (pf, bdf, name) = vf();
+    let (before, link) = (shown(&pf), picture(&name));
+    let pod = machine.pod("vf-died", config(&bdf));
+    pod.add();
+    pod.end();
+    until("the VF", || interface(&bdf));
+    pod.del();
+    assert_eq!(shown(&pf), before);
+    assert_eq!(picture(&name), link);
+}
+
+#[test]
+#[ignore = "kernel: qemu"]
+fn the_late_del_of_an_old_pod_leaves_the_settings_of_the_new_one() {
+    let machine = Machine::new();
+    let (pf, bdf, name) = vf();
+    let (before, link) = (shown(&pf), picture(&name));
+    let old = machine.pod("vf-old", config(&bdf));
+    old.add();
+    old.end();
+    until("the VF", || interface(&bdf));
+    let new = machine.pod("vf-new", config(&bdf));
+    new.add();
+    let set = shown(&pf);
+    old.del();
+    assert_eq!(shown(&pf), set);
+    assert_eq!(set["vlan_list"][0]["vlan"], 100, "{set}");
+    new.del();
+    assert_eq!(shown(&pf), before);
+    assert_eq!(picture(&name), link);
+}
+
+#[test]
+#[ignore = "kernel: qemu"]
+fn a_setting_that_the_card_does_not_know_is_refused_and_the_vf_is_as_it_was() {
+    let machine = Machine::new();
+    let (pf, bdf, name) = vf();
+    let (before, link) = (shown(&pf), picture(&name));
+    let mut wish = config(&bdf);
+    wish["link_state"] = json!("enable");
+    let pod = machine.pod("vf-refused", wish);
+    let said = pod.call("ADD", &[]);
+    assert_ne!(said.code, Some(0));
+    assert!(said.stdout.contains("link state"), "{said:?}");
+    assert_eq!(shown(&pf), before);
+    assert_eq!(picture(&name), link);
+    assert_eq!(machine.records(), 0);
+    pod.del();
+}
+
+#[test]
+#[ignore = "kernel: qemu"]
+fn a_vf_survives_a_kill_at_every_step() {
+    let machine = Machine::new();
+    let (pf, bdf, name) = vf();
+    let (before, link) = (shown(&pf), picture(&name));
+    let file = machine.root().join("points");
+    let noted = file.display().to_string();
+    let counted = machine.pod("vf-count", config(&bdf));
+    counted.call("ADD", &[("MOOR_CNI_POINTS", &noted)]).ok();
+    counted.del();
+    let points = std::fs::read_to_string(file).unwrap();
+    for wanted in ["vf-recorded", "vf-set", "device-moved"] {
+        assert!(points.contains(wanted), "{points}");
+    }
+    for (n, point) in points.lines().enumerate() {
+        let pod = machine.pod(&format!("vf-killed{n}"), config(&bdf));
+        assert_ne!(
+            pod.call("ADD", &[("MOOR_CNI_DIE_AT", point)]).code,
+            Some(0),
+            "{point}"
+        );
+        pod.del();
+        assert_eq!(shown(&pf), before, "killed after {point}");
+        assert_eq!(picture(&name), link, "killed after {point}");
+        assert_eq!(machine.records(), 0, "killed after {point}");
+    }
+}
+
+#[test]
+#[ignore = "kernel: qemu"]
+fn a_vf_that_is_taken_away_while_a_pod_has_it_is_forgotten() {
+    let machine = Machine::new();
+    let (_, bdf, _) = vf();
+    let pod = machine.pod("vf-gone", config(&bdf));
+    pod.add();
+    std::fs::write(format!("/sys/bus/pci/devices/{PF}/sriov_numvfs"), "0").unwrap();
+    pod.del();
+    assert_eq!(machine.records(), 0);
+    assert!(
+        !machine
+            .root()
+            .join(format!("var/lib/cni/sriov/pci/{bdf}"))
+            .exists()
+    );
+}
