@@ -136,7 +136,7 @@ fn a_vf_is_read_with_what_its_driver_does_not_say() {
     let info = [
         nla(1, &mac),
         nla(2, &words(&[2, 200, 3])),
-        nla(12 | 0x8000, &nla(1, &listed)),
+        nla(VLAN_LIST | 0x8000, &nla(1, &listed)),
         nla(6, &words(&[2, 0, 1000])),
         nla(3, &words(&[2, 1000])),
         nla(4, &words(&[2, 1])),
@@ -145,7 +145,7 @@ fn a_vf_is_read_with_what_its_driver_does_not_say() {
         nla(99, &[1, 2, 3, 4]),
     ]
     .concat();
-    let list = nla(1 | 0x8000, &info);
+    let list = nla(0x8001, &info);
     let vfs = read(&list);
     let wanted = Vf {
         number: 2,
