@@ -3,7 +3,8 @@
 //! Each runs in a process of its own inside, so that one that hangs or crashes takes no other with it. The verdicts go to
 //! `$MOOR_KERNEL_LOG`, where `cargo xtask test` counts them: for the harness these tests are ignored.
 //!
-//! Easy to get wrong: a test that is not found runs nothing and ends well. So the harness must say that one passed.
+//! Easy to get wrong: a test that is not found runs nothing and ends well. So the harness must say that one passed. And
+//! what the harness captures is lost when a test aborts: inside nothing is captured, and only what failed is shown.
 
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -106,7 +107,7 @@ fn script(exe: &Path, names: &[String]) -> String {
         let _ = write!(
             script,
             "echo; echo {MARK} test {name}
-timeout -k 5 {BOUND} {exe} --ignored --test-threads=1 --color never --exact {name} </dev/null 2>&1
+timeout -k 5 {BOUND} {exe} --ignored --test-threads=1 --color never --nocapture --exact {name} </dev/null 2>&1
 code=$?; echo; echo {MARK} code $code
 "
         );
