@@ -22,13 +22,14 @@ mod nft;
 mod pair;
 mod spoof;
 
+use std::net::IpAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mooring_api::HostCidr;
 use mooring_api::net::{Link, LinkKind, OperState};
 use mooring_attach::cni::{CniError, CniResult, Interface};
-use mooring_host::{Netlink, Netns, fault, sysctl};
+use mooring_host::{Netlink, Netns, announce_with, fault, sysctl};
 
 use crate::call::Call;
 use crate::configure::{self, Dad, Options};
@@ -121,7 +122,8 @@ impl Plugin for Bridge {
     }
 }
 
-fn mark_of(call: &Call) -> Mark {
+/// The attachment of a call.
+pub(crate) fn mark_of(call: &Call) -> Mark {
     Mark::new(&call.config().name, call.container(), call.ifname())
 }
 
@@ -183,6 +185,7 @@ fn attach(
         configure::configure_with(netns, pod, call.ifname(), &result, Options { dad })?;
         fault::point("bridge-configured");
         await_carrier(node, &port.name)?;
+        tell(call, netns, pod, &result);
     }
     // Either MAC may have changed since: the bridge's with its first address, the port's by the driver.
     for (nth, name) in [&bridge.name, &port.name].into_iter().enumerate() {
@@ -260,19 +263,26 @@ fn await_carrier(node: &mut Netlink, port: &str) -> Result<(), CniError> {
     }
 }
 
-fn interface(link: &Link) -> Interface {
+/// Tells the segment whose MAC the addresses are now. One that is not heard costs time, not the attachment.
+pub(crate) fn tell(call: &Call, netns: &Netns, pod: &mut Netlink, result: &CniResult) {
+    let addresses: Vec<IpAddr> = result.ips.iter().map(|ip| ip.address.addr()).collect();
+    if let Err(error) = announce_with(netns, pod, call.ifname(), &addresses) {
+        call.log(error);
+    }
+}
+
+/// A link as a result shows it.
+pub(crate) fn interface(link: &Link) -> Interface {
     Interface {
         name: link.name.clone(),
         mac: link.mac.map(|mac| mac.to_string()),
-        mtu: None,
-        sandbox: None,
-        socket_path: None,
-        pci_id: None,
+        mtu: Some(link.mtu),
+        ..Interface::default()
     }
 }
 
 /// All failures as one.
-fn all<const N: usize>(outcomes: [Result<(), CniError>; N]) -> Result<(), CniError> {
+pub(crate) fn all<const N: usize>(outcomes: [Result<(), CniError>; N]) -> Result<(), CniError> {
     let errors = outcomes.into_iter().filter_map(Result::err).collect();
     CniError::all(errors).map_or(Ok(()), Err)
 }

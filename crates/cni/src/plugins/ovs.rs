@@ -9,13 +9,16 @@ mod config;
 mod vsctl;
 
 use mooring_api::net::{Link, LinkKind};
-use mooring_attach::cni::{CniError, CniResult, Interface};
+use mooring_attach::cni::{CniError, CniResult};
 use mooring_host::{Netlink, Netns, fault};
 use serde_json::Value;
 
-use super::bridge::{Ends, Mark, make, node, pod, remove, remove_end, sweep};
+use super::bridge::{
+    Ends, Mark, all, interface, make, mark_of, node, pod, remove, remove_end, sweep, tell,
+};
+use super::child::is_own_ipam;
 use crate::call::Call;
-use crate::configure::{self, Options};
+use crate::configure::{self, Dad, Options};
 use crate::plugin::Plugin;
 use config::{Mode, Wanted};
 use vsctl::Switch;
@@ -88,10 +91,6 @@ impl Plugin for Ovs {
     }
 }
 
-fn mark_of(call: &Call) -> Mark {
-    Mark::new(&call.config().name, call.container(), call.ifname())
-}
-
 fn attach(
     call: &Call,
     wanted: &Wanted,
@@ -116,8 +115,14 @@ fn attach(
     let own = look(pod, call.ifname())?;
     result.interfaces = vec![interface(&port), interface(&own)];
     result.interfaces[1].sandbox = Some(sandbox);
-    configure::configure_with(netns, pod, call.ifname(), &result, Options::default())?;
+    let dad = if is_own_ipam(call) {
+        Dad::Settled
+    } else {
+        Dad::default()
+    };
+    configure::configure_with(netns, pod, call.ifname(), &result, Options { dad })?;
     fault::point("ovs-configured");
+    tell(call, netns, pod, &result);
     // The switch may have given the port another MAC.
     result.interfaces[0] = interface(&look(node, &port.name)?);
     if !call.config().dns.is_empty() {
@@ -219,21 +224,4 @@ fn look(netlink: &mut Netlink, name: &str) -> Result<Link, CniError> {
     let found =
         found.map_err(|e| CniError::internal(format!("cannot look for {name}")).because(&e))?;
     found.ok_or_else(|| CniError::internal(format!("{name} is gone")))
-}
-
-fn interface(link: &Link) -> Interface {
-    Interface {
-        name: link.name.clone(),
-        mac: link.mac.map(|mac| mac.to_string()),
-        mtu: None,
-        sandbox: None,
-        socket_path: None,
-        pci_id: None,
-    }
-}
-
-/// All failures as one.
-fn all<const N: usize>(outcomes: [Result<(), CniError>; N]) -> Result<(), CniError> {
-    let errors = outcomes.into_iter().filter_map(Result::err).collect();
-    CniError::all(errors).map_or(Ok(()), Err)
 }

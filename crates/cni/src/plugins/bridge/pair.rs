@@ -118,14 +118,20 @@ pub(crate) fn remove(
     };
     let link = pod.link(mark.ifname()).map_err(|e| failed(&e))?;
     // Whatever else has this name is not an interface of ours.
-    match link {
-        Some(link) if link.kind == LinkKind::Veth => {
-            gone(pod.apply(&[Change::DelLink(link.index)]))
-                .map(drop)
-                .map_err(|e| failed(&e))
-        }
-        _ => Ok(()),
+    let Some(link) = link.filter(|link| link.kind == LinkKind::Veth) else {
+        return Ok(());
+    };
+    // The path of a namespace may lead to another pod's by now.
+    if let Some(other) = link.parent
+        && let Some(end) = node.link_at(other).map_err(|e| failed(&e))?
+        && let Some(owner) = end.alias.as_deref().and_then(Mark::from_alias)
+        && owner != *mark
+    {
+        return Ok(());
     }
+    gone(pod.apply(&[Change::DelLink(link.index)]))
+        .map(drop)
+        .map_err(|e| failed(&e))
 }
 
 /// Removes one end, and the other with it; says whether there was one.

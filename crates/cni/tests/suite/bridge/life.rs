@@ -46,6 +46,7 @@ fn a_late_del_of_another_container_leaves_the_interface_of_this_one() {
     let new = stage.pod_in(old.netns.clone(), "c2", gateway());
     new.add();
     old.del_blind();
+    old.del();
     assert_eq!(new.addresses().len(), 1);
     assert_eq!(stage.pairs().len(), 1);
     assert_eq!(stage.held(), 1);
