@@ -184,14 +184,12 @@ fn attach(
         };
         configure::configure_with(netns, pod, call.ifname(), &result, Options { dad })?;
         fault::point("bridge-configured");
-        await_carrier(node, &port.name)?;
+        result.interfaces[1] = interface(&await_carrier(node, &port.name)?);
         tell(call, netns, pod, &result);
     }
-    // Either MAC may have changed since: the bridge's with its first address, the port's by the driver.
-    for (nth, name) in [&bridge.name, &port.name].into_iter().enumerate() {
-        if let Ok(Some(link)) = node.link(name) {
-            result.interfaces[nth] = interface(&link);
-        }
+    // A bridge of somebody else may have taken the MAC of its first port.
+    if let Ok(Some(link)) = node.link(&bridge.name) {
+        result.interfaces[0] = interface(&link);
     }
     if !call.config().dns.is_empty() {
         result.dns = call.config().dns.clone();
@@ -244,21 +242,24 @@ fn container_end(pod: &mut Netlink, mark: &Mark) -> Result<Link, CniError> {
     found.ok_or_else(|| CniError::try_again(format!("{} vanished", mark.ifname())))
 }
 
-fn await_carrier(node: &mut Netlink, port: &str) -> Result<(), CniError> {
+/// The port, once it is up.
+fn await_carrier(node: &mut Netlink, port: &str) -> Result<Link, CniError> {
     let deadline = Instant::now() + CARRIER_BOUND;
     let mut pause = Duration::from_micros(200);
     loop {
         let seen = node.link(port);
         let seen = seen.map_err(|e| CniError::internal("cannot look at the port").because(&e))?;
-        let state = seen.map_or(OperState::NotPresent, |link| link.state);
-        if state == OperState::Up {
-            return Ok(());
+        let state = seen
+            .as_ref()
+            .map_or(OperState::NotPresent, |link| link.state);
+        match seen {
+            Some(link) if state == OperState::Up => return Ok(link),
+            _ if Instant::now() < deadline => thread::sleep(pause),
+            _ => {
+                let msg = format!("bridge port in error state: {state:?}");
+                return Err(CniError::try_again(msg).with_details(format!("port {port}")));
+            }
         }
-        if Instant::now() >= deadline {
-            let msg = format!("bridge port in error state: {state:?}");
-            return Err(CniError::try_again(msg).with_details(format!("port {port}")));
-        }
-        thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
     }
 }

@@ -7,7 +7,7 @@
 use mooring_api::Mac;
 use mooring_api::net::{Link, LinkChange, LinkKind, NewLink};
 use mooring_attach::cni::CniError;
-use mooring_host::{Change, Netlink, Netns, NetnsError, fault};
+use mooring_host::{Change, Netlink, Netns, fault};
 
 use super::mark::Mark;
 use crate::call::Call;
@@ -175,10 +175,9 @@ pub(crate) fn sweep(node: &mut Netlink, network: &str, valid: &[Mark]) -> Result
     Ok(())
 }
 
-/// The node's own namespace: the one this process runs in.
+/// A socket in the node's own namespace: the one this process runs in.
 pub(crate) fn node() -> Result<Netlink, CniError> {
-    let open = || Netns::current()?.netlink();
-    open().map_err(|e: NetnsError| CniError::internal("cannot reach the kernel").because(&e))
+    Netlink::open().map_err(|e| CniError::internal("cannot reach the kernel").because(&e))
 }
 
 /// The pod's namespace and a socket in it.
