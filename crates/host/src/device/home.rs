@@ -229,9 +229,27 @@ impl Mover {
                     _ => Ok(left),
                 };
             }
+            if record.vf.is_some() && left.iter().any(sets_mac) {
+                self.bounce(index, device)?;
+            }
             std::thread::sleep(SETTLE_PAUSE);
         }
     }
+
+    /// Up and down again: a VF takes the MAC that its physical function set for it when it resets itself, and refuses it from
+    /// anybody else.
+    fn bounce(&self, index: u32, device: &str) -> Result<(), DeviceError> {
+        let mut host = self.host.netlink()?;
+        for change in [LinkChange::up(), LinkChange::down()] {
+            host.apply(&[Change::SetLink { index, change }])
+                .map_err(refused("reset", device))?;
+        }
+        Ok(())
+    }
+}
+
+fn sets_mac(change: &Change<'_>) -> bool {
+    matches!(change, Change::SetLink { change, .. } if change.mac.is_some())
 }
 
 /// A snapshot some seconds later: lifetimes are shorter, and what has run out is gone.
