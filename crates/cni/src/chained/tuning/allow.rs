@@ -51,6 +51,9 @@ pub(super) fn check<'a>(
 /// How many steps a match may take before it counts as none: a fence that stands still keeps no one out.
 const STEPS: u32 = 200_000;
 
+/// Names of sysctls are short, and so is what matches them; groups within groups are bounded by it.
+const LINE_MAX: usize = 500;
+
 #[derive(Debug)]
 struct Pattern(Vec<Sequence>);
 
@@ -79,6 +82,9 @@ enum Times {
 
 impl Pattern {
     fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > LINE_MAX {
+            return Err(format!("it is longer than {LINE_MAX} bytes"));
+        }
         let mut parser = Parser {
             rest: text.chars().collect::<Vec<_>>().into_iter().peekable(),
         };
@@ -343,6 +349,34 @@ mod tests {
     fn a_match_that_would_take_for_ever_is_no_match() {
         let pattern = Pattern::parse("^(a*)*(a*)*(a*)*(a*)*b$").unwrap();
         assert!(!pattern.matches(&"a".repeat(64)));
+    }
+
+    #[test]
+    fn whatever_stands_in_a_line_and_in_a_key_there_is_an_answer() {
+        let letters: Vec<char> = r"ab.^$[]()|*+?\-dw{}:é".chars().collect();
+        let (mut state, mut read, mut refused) = (1u64, 0, 0);
+        let mut next = |bound: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            usize::try_from(state >> 33).unwrap() % bound
+        };
+        for _ in 0..20_000 {
+            let length = next(12);
+            let line: String = (0..length).map(|_| letters[next(letters.len())]).collect();
+            match Pattern::parse(&line) {
+                Ok(pattern) => {
+                    read += 1;
+                    pattern.matches("abab.d-w");
+                    pattern.matches("");
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(read > 1000 && refused > 1000, "{read} {refused}");
+        assert!(Pattern::parse(&"(".repeat(10_000)).is_err());
+        let deep = format!("{}a{}", "(".repeat(200), ")".repeat(200));
+        assert!(Pattern::parse(&deep).unwrap().matches("a"));
     }
 
     #[test]

@@ -11,6 +11,11 @@ use mooring_attach::cni::{CniError, Request};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 
+/// The longest name of a sysctl; the kernel's are far below.
+const KEY_MAX: usize = 255;
+/// More than the kernel has for one interface.
+const SYSCTLS_MAX: usize = 1000;
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Keys {
@@ -158,6 +163,12 @@ fn sysctls(text: &str, ifname: &str) -> Result<Vec<Sysctl>, CniError> {
 /// `net.ipv4.conf.IFNAME.x`, or with slashes, where a dot is part of a name as for sysctl(8).
 fn path(key: &str, ifname: &str) -> Result<String, CniError> {
     let bad = |why: &str| CniError::config("sysctl", format!("{key:?}: {why}"));
+    if key.len() > KEY_MAX {
+        return Err(CniError::config(
+            "sysctl",
+            format!("a key is longer than {KEY_MAX} bytes"),
+        ));
+    }
     if ifname.contains('/') {
         return Err(bad("the interface's name has a path separator"));
     }
@@ -197,6 +208,9 @@ impl<'de> Deserialize<'de> for Once {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Once, A::Error> {
                 let mut pairs: Vec<(String, String)> = Vec::new();
                 while let Some((key, value)) = map.next_entry::<String, String>()? {
+                    if pairs.len() == SYSCTLS_MAX {
+                        return Err(A::Error::custom(format!("more than {SYSCTLS_MAX} of them")));
+                    }
                     if pairs.iter().any(|(known, _)| *known == key) {
                         return Err(A::Error::custom(format!("{key:?} is there twice")));
                     }
@@ -256,6 +270,7 @@ mod tests {
             "network.core",
             "net/core/somaxconn/",
             "net/core/a\0b",
+            &format!("net/{}", "a".repeat(300)),
         ] {
             assert!(path(key, "net1").is_err(), "{key:?}");
         }

@@ -3,13 +3,13 @@
 //! Easy to get wrong: plugins that come later in the list may change MTU, MAC and promiscuity, so only what
 //! `prevResult` says and what nobody else changes is compared.
 
-use mooring_api::net::{BridgePort, Link, LinkKind};
+use mooring_api::net::{BridgePort, BridgeVlan, Link, LinkKind};
 use mooring_attach::cni::{CniError, CniResult, Interface};
 use mooring_host::Netlink;
 
 use super::config::Wanted;
 use super::mark::Mark;
-use super::{masquerade, node, pod, spoof};
+use super::{ensure, masquerade, node, pod, spoof};
 use crate::call::Call;
 use crate::configure;
 
@@ -32,6 +32,7 @@ pub(super) fn run(call: &Call, wanted: &Wanted, mark: &Mark) -> Result<(), CniEr
     same_mac(own, &end)?;
     let port = port(&mut node, &bridge, &end, prev)?;
     settings(&port, wanted)?;
+    vlans(&mut node, &port, wanted)?;
     if wanted.spoof_check && !spoof::is_set(mark, &port.name)? {
         return Err(wrong(format!(
             "nftables has no MAC check for {}",
@@ -110,6 +111,30 @@ fn settings(port: &Link, wanted: &Wanted) -> Result<(), CniError> {
             "isolation of {} is not {}",
             port.name, wanted.isolated
         )));
+    }
+    Ok(())
+}
+
+/// The VLANs that were asked for; what else the port carries is somebody's wish.
+fn vlans(node: &mut Netlink, port: &Link, wanted: &Wanted) -> Result<(), CniError> {
+    if !wanted.filters() {
+        return Ok(());
+    }
+    let seen = node.bridge_vlans(Some(port.index));
+    let seen = seen.map_err(|e| CniError::internal("cannot read the port's VLANs").because(&e))?;
+    let trunk = wanted.trunk.as_deref().unwrap_or_default();
+    for range in ensure::vlans(port.index, wanted.vlan, trunk) {
+        let carries = |id: u16| {
+            let like = |v: &BridgeVlan| v.pvid == range.pvid && v.untagged == range.untagged;
+            seen.iter()
+                .any(|v| (v.first..=v.last).contains(&id) && like(v))
+        };
+        if let Some(id) = (range.first..=range.last).find(|id| !carries(*id)) {
+            return Err(wrong(format!(
+                "{} is not in VLAN {id} as it was",
+                port.name
+            )));
+        }
     }
     Ok(())
 }

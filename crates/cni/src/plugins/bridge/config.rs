@@ -3,8 +3,6 @@
 //! Read by every verb. Easy to get wrong: `isDefaultGateway` means `isGateway` too, and the MAC has three sources, of
 //! which the runtime's is the last word.
 
-use std::collections::BTreeSet;
-
 use mooring_api::{IfName, Mac, VlanId};
 use mooring_attach::cni::{CniError, Request};
 use serde::Deserialize;
@@ -167,7 +165,14 @@ pub(crate) fn vlan(field: &str, id: i64) -> Result<VlanId, CniError> {
 
 /// The ids of a trunk, ascending, each once.
 pub(crate) fn trunk(field: &str, list: &[Trunk]) -> Result<Vec<VlanId>, CniError> {
-    let mut ids = BTreeSet::new();
+    let most = usize::from(VlanId::MAX.get());
+    if list.len() > most {
+        return Err(CniError::config(
+            field,
+            format!("has more than {most} entries"),
+        ));
+    }
+    let mut ids = vec![false; most + 1];
     for (nth, entry) in list.iter().enumerate() {
         let at = |key: &str| format!("{field}[{nth}].{key}");
         match (entry.min, entry.max) {
@@ -176,9 +181,7 @@ pub(crate) fn trunk(field: &str, list: &[Trunk]) -> Result<Vec<VlanId>, CniError
                 if last < first {
                     return Err(CniError::config(&at("minID"), "is greater than maxID"));
                 }
-                for id in first.get()..=last.get() {
-                    ids.insert(vlan(field, id.into())?);
-                }
+                ids[first.get().into()..=last.get().into()].fill(true);
             }
             (None, Some(_)) => {
                 return Err(CniError::config(&at("minID"), "missing beside maxID"));
@@ -189,10 +192,13 @@ pub(crate) fn trunk(field: &str, list: &[Trunk]) -> Result<Vec<VlanId>, CniError
             (None, None) => {}
         }
         if let Some(id) = entry.id {
-            ids.insert(vlan(&at("id"), id)?);
+            ids[usize::from(vlan(&at("id"), id)?.get())] = true;
         }
     }
-    Ok(ids.into_iter().collect())
+    let listed = (1..).zip(ids.into_iter().skip(1)).filter(|(_, is)| *is);
+    Ok(listed
+        .filter_map(|(id, _)| VlanId::try_from(id).ok())
+        .collect())
 }
 
 /// `CNI_ARGS`, then `args.cni.mac`, then `runtimeConfig.mac`: the last one that is there.

@@ -80,6 +80,17 @@ fn a_trunk_has_its_vlans_tagged_and_a_native_one() {
         vlans(&stage, port(&result)),
         [(5, false), (20, false), (21, true), (22, false)]
     );
+    native.check(&result).ok();
+    let name = port(&result);
+    stage
+        .node
+        .run("bridge", &["vlan", "del", "dev", name, "vid", "22"])
+        .ok();
+    let said = native.check(&result);
+    assert!(
+        said.code != Some(0) && said.stdout.contains("VLAN 22"),
+        "{said:?}"
+    );
     let whole = json!([{"minID": 1, "maxID": 4094}]);
     let all = stage.pod(
         "c3",
