@@ -122,7 +122,7 @@ impl Vlans {
             Some(link) => {
                 object.add(user)?;
                 fault::point("vlan-user-noted");
-                return Ok(link);
+                return ensure_up(node, link);
             }
             None => {}
         }
@@ -228,6 +228,23 @@ fn make(node: &mut Netlink, name: &str, nic: &Link, id: VlanId) -> Result<Link, 
     made.ok_or_else(|| VlanError::Absent {
         name: name.to_owned(),
     })
+}
+
+/// Somebody may have taken it down; its children would have no carrier.
+fn ensure_up(node: &mut Netlink, mut link: Link) -> Result<Link, VlanError> {
+    if !link.up {
+        let up = Change::SetLink {
+            index: link.index,
+            change: LinkChange::up(),
+        };
+        node.apply(&[up]).map_err(|source| VlanError::Netlink {
+            doing: "bring up",
+            name: link.name.clone(),
+            source,
+        })?;
+        link.up = true;
+    }
+    Ok(link)
 }
 
 /// Takes a user away, and before it the link when nobody else is left.

@@ -168,9 +168,10 @@ fn hold_master(
     }
     let held = vlans(call).hold(node, &keys.master, &user(call, pod));
     held.map_err(|error| match &error {
-        VlanError::Absent { .. }
-        | VlanError::ParentAbsent { .. }
-        | VlanError::ParentDown { .. } => CniError::config("master", &error),
+        VlanError::Absent { .. } | VlanError::ParentAbsent { .. } => {
+            CniError::config("master", &error)
+        }
+        VlanError::ParentDown { .. } => CniError::try_again(error.to_string()),
         _ => failed(format_args!("master {}", keys.master), &error),
     })
 }

@@ -75,3 +75,20 @@ fn an_address_that_is_free_passes_the_probe_and_is_used() {
     pod.check(&result).ok();
     pod.del();
 }
+
+#[test]
+fn an_answer_is_heard_where_the_runtime_switched_ipv6_off() {
+    let Some(segment) = Segment::new("blocking probes without IPv6") else {
+        return;
+    };
+    let pod = segment.pod("c1", "macvlan", "2001:db8::9/64");
+    let off = "for d in all default; do echo 1 > /proc/sys/net/ipv6/conf/$d/disable_ipv6; done";
+    pod.netns.run("sh", &["-c", off]).ok();
+    let pod = pod.with("probe", json!("block(5000)"));
+    let (code, text) = pod.refuse("ADD");
+    assert_eq!(code, 11, "{text}");
+    let pod = pod.with("probe", json!("off"));
+    pod.add();
+    assert_eq!(pod.addresses(), ["2001:db8::9/64"]);
+    pod.del();
+}

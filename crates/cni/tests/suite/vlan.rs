@@ -110,10 +110,13 @@ mod uml {
         let two = segment
             .pooled("c2", "ipvlan")
             .with("master", json!("eth1.200"));
+        segment.stage.node.ip("link set eth1.100 down");
         let three = shared(&segment, "c3", "eth1.100");
         two.add();
         three.add();
         assert_eq!(segment.node_links(), ["eth1", "eth1.100", "eth1.200"]);
+        let again = segment.stage.node.link("eth1.100").unwrap();
+        assert!(again["flags"].to_string().contains("\"UP\""), "{again}");
         one.del();
         one.del();
         assert_eq!(segment.node_links(), ["eth1", "eth1.100", "eth1.200"]);
@@ -186,7 +189,7 @@ mod uml {
         assert_eq!(segment.node_links(), ["eth1"]);
         segment.stage.node.ip("link set eth1 down");
         let (code, text) = pod.refuse("ADD");
-        assert_eq!((code, text.contains("down")), (7, true), "{text}");
+        assert_eq!((code, text.contains("down")), (11, true), "{text}");
         assert_eq!(segment.left_over(), [""; 0]);
     }
 

@@ -95,6 +95,12 @@ impl Attempt<'_> {
         let name = link.name.as_str();
         let addresses: Vec<IpAddr> = result.ips.iter().map(|ip| ip.address.addr()).collect();
         if let Probe::Block(bound) = self.probe {
+            // Runtimes switch IPv6 off in new namespaces; without it the link takes no multicast, and an answer is multicast.
+            if addresses.iter().any(IpAddr::is_ipv6) {
+                let key = format!("net/ipv6/conf/{name}/disable_ipv6");
+                sysctl::write(self.pod, &key, "0")
+                    .map_err(|e| failed(format_args!("cannot enable IPv6 for {name}"), &e))?;
+            }
             let up = Change::SetLink {
                 index: link.index,
                 change: LinkChange::up(),
