@@ -14,7 +14,7 @@ mod message;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
-use message::{Answer, Ask, answers, attr, number, request, text};
+use message::{Answer, Ask, Attributes, answers, attr, number, request, text};
 use netlink_sys::Socket;
 use serde::{Deserialize, Serialize};
 
@@ -145,7 +145,7 @@ impl Rdma {
         what: &'static str,
         ask: Ask,
         attributes: &[(u16, u32)],
-    ) -> Result<Vec<Vec<(u16, Vec<u8>)>>, RdmaError> {
+    ) -> Result<Vec<Attributes>, RdmaError> {
         let io = |source| RdmaError::Io { what, source };
         self.seq += 1;
         let bytes = request(ask, self.seq, attributes);

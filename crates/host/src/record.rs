@@ -11,6 +11,7 @@
 
 pub mod decide;
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,7 +29,7 @@ use crate::rdma::RdmaDevice;
 const FORMAT: u32 = 1;
 
 /// How long one waits for another who holds a device: moving takes milliseconds, a VF driver may take seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What failed, and on which file.
 #[derive(Debug, thiserror::Error)]
@@ -160,7 +161,7 @@ fn plain(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b":._-".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02x}"));
+            let _ = write!(out, "%{byte:02x}");
         }
     }
     out

@@ -56,39 +56,11 @@ impl Mover {
             }
             let index = self.named(&record, &name)?;
             let left = self.put_back(&record, index)?;
-            self.judge(held, &mut record, &left)?;
+            judge(held, &mut record, &left)?;
         }
         held.remove()?;
         fault::point("record-removed");
         Ok(())
-    }
-
-    /// Whether the device may be let go with something missing. A route whose source address has run out can never come back, and
-    /// no pod is to wait for it for ever; the link and its addresses are waited for.
-    fn judge(
-        &self,
-        held: &Held,
-        record: &mut Record,
-        left: &[Change<'_>],
-    ) -> Result<(), DeviceError> {
-        if left.is_empty() {
-            return Ok(());
-        }
-        record.tries += 1;
-        held.write(record)?;
-        let dear = left.iter().any(|change| {
-            matches!(
-                change,
-                Change::SetLink { .. } | Change::AddAddr(_) | Change::SetAddr(_)
-            )
-        });
-        if record.tries >= GIVE_UP && !dear {
-            return Ok(());
-        }
-        Err(DeviceError::Incomplete {
-            device: record.device.name.clone(),
-            left: left.iter().map(ToString::to_string).collect(),
-        })
     }
 
     /// What the physical function had set.
@@ -246,6 +218,29 @@ impl Mover {
         }
         Ok(())
     }
+}
+
+/// Whether the device may be let go with something missing. A route whose source address has run out can never come back, and
+/// no pod is to wait for it for ever; the link and its addresses are waited for.
+fn judge(held: &Held, record: &mut Record, left: &[Change<'_>]) -> Result<(), DeviceError> {
+    if left.is_empty() {
+        return Ok(());
+    }
+    record.tries += 1;
+    held.write(record)?;
+    let dear = left.iter().any(|change| {
+        matches!(
+            change,
+            Change::SetLink { .. } | Change::AddAddr(_) | Change::SetAddr(_)
+        )
+    });
+    if record.tries >= GIVE_UP && !dear {
+        return Ok(());
+    }
+    Err(DeviceError::Incomplete {
+        device: record.device.name.clone(),
+        left: left.iter().map(ToString::to_string).collect(),
+    })
 }
 
 fn sets_mac(change: &Change<'_>) -> bool {

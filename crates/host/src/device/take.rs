@@ -9,7 +9,7 @@
 //! Easy to get wrong: the alias is the host's name for the device. It is how the reference host-device finds its way back, so a
 //! node can be switched to it while our pods run.
 
-use mooring_api::net::{Link, LinkChange};
+use mooring_api::net::{Link, LinkChange, Snapshot};
 use serde_json::Value;
 
 use super::find::Found;
@@ -88,7 +88,7 @@ impl Mover {
                 }
             }
         }
-        let record = Record::new(identity, owner.clone(), Default::default(), &self.boot);
+        let record = Record::new(identity, owner.clone(), Snapshot::default(), &self.boot);
         held.write(&record)?;
         fault::point("device-recorded");
         Ok(self.prepared(held, record, Place::Host, false))

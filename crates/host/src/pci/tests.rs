@@ -9,7 +9,7 @@ fn bdf(s: &str) -> Bdf {
 }
 
 /// A tree as the kernel shows it: `bus/pci/devices/<bdf>` is a link into `devices`.
-fn device(root: &Path, name: &str) -> std::path::PathBuf {
+fn device(root: &Path, name: &str) -> PathBuf {
     let real = root.join("devices/pci0000:00").join(name);
     fs::create_dir_all(&real).expect("a directory");
     let bus = root.join("bus/pci/devices");
@@ -21,7 +21,7 @@ fn device(root: &Path, name: &str) -> std::path::PathBuf {
 fn interface(device: &Path, name: &str, port: &str) {
     let dir = device.join("net").join(name);
     fs::create_dir_all(&dir).expect("a directory");
-    fs::write(dir.join("dev_port"), port).expect("a file");
+    crate::file::write_atomic(dir.join("dev_port"), port.as_bytes()).expect("a file");
 }
 
 #[test]

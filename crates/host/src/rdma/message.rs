@@ -58,11 +58,14 @@ pub(super) fn request(ask: Ask, seq: u32, attributes: &[(u16, u32)]) -> Vec<u8> 
     bytes
 }
 
+/// Attributes by their number.
+pub(super) type Attributes = Vec<(u16, Vec<u8>)>;
+
 /// One message of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// Attributes of one object.
-    Object(Vec<(u16, Vec<u8>)>),
+    Object(Attributes),
     /// The last of a dump, or the acknowledgement.
     End,
     /// The kernel refuses; the number is an errno.
@@ -92,7 +95,7 @@ pub(super) fn answers(mut bytes: &[u8]) -> Result<Vec<Answer>, RdmaError> {
     Ok(found)
 }
 
-fn attributes(mut bytes: &[u8]) -> Result<Vec<(u16, Vec<u8>)>, RdmaError> {
+fn attributes(mut bytes: &[u8]) -> Result<Attributes, RdmaError> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
         let len = usize::from(u16_at(bytes, 0)?);

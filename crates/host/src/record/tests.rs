@@ -120,7 +120,8 @@ fn a_file_that_is_no_record_is_named_and_hides_no_other() {
     let dir = tempfile::tempdir().expect("a directory");
     let records = Records::new(dir.path());
     let torn = records.lock("torn").expect("locked");
-    std::fs::write(dir.path().join("torn.json"), "{\"format\": 1, \"dev").expect("written");
+    let half = b"{\"format\": 1, \"dev";
+    file::write_atomic(dir.path().join("torn.json"), half).expect("written");
     let good = records.lock("good").expect("locked");
     good.write(&Record::sample()).expect("written");
     let keys: Vec<_> = records

@@ -129,19 +129,19 @@ fn attach(
     let link = prepared.enter(pod).map_err(failed)?;
     let given = given(prepared.record());
     let settled = given.is_some() || is_own_ipam(call);
-    let (found, from_ipam) = match given {
-        Some(given) => (Some(given), false),
-        None => {
-            if again {
-                // The attempt before this one may have got addresses and died before anybody knew them.
-                let _ = call.ipam_del();
-            }
-            let found = call.ipam_add()?;
-            fault::point("device-addressed");
-            let from_ipam = found.is_some();
-            (found, from_ipam)
+    let from_device = given.is_some();
+    let found = if from_device {
+        given
+    } else {
+        if again {
+            // The attempt before this one may have got addresses and died before anybody knew them.
+            let _ = call.ipam_del();
         }
+        let found = call.ipam_add()?;
+        fault::point("device-addressed");
+        found
     };
+    let from_ipam = !from_device && found.is_some();
     let result = described(call, prepared.record(), &link, found.unwrap_or_default());
     let dad = if settled {
         Dad::Settled

@@ -25,7 +25,7 @@ use super::keys::Wish;
 use crate::call::Call;
 
 /// As long as the original waits.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The VF before anything was changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

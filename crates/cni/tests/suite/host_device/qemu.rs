@@ -43,7 +43,7 @@ pub(crate) fn ip(words: &str) -> String {
 /// Waits until `seen` gives something.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, seen: impl Fn() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_mins(1);
     loop {
         if let Some(value) = seen() {
             return value;
@@ -59,8 +59,8 @@ pub(crate) fn until<T>(what: &str, seen: impl Fn() -> Option<T>) -> T {
 
 /// The interface of a PCI function in the first namespace.
 pub(crate) fn interface(bdf: &str) -> Option<String> {
-    let dir = std::fs::read_dir(format!("/sys/bus/pci/devices/{bdf}/net")).ok()?;
-    let entry = dir.filter_map(Result::ok).next()?;
+    let mut dir = std::fs::read_dir(format!("/sys/bus/pci/devices/{bdf}/net")).ok()?;
+    let entry = dir.find_map(Result::ok)?;
     entry.file_name().into_string().ok()
 }
 
