@@ -1,1 +1,42 @@
-//! Decides: intents and low-level kinds become one typed form, a revision and node configuration.
+//! Decides: intents and low-level kinds become one typed form, a revision, node configuration and platform objects.
+//!
+//! ```text
+//!  objects ─► Inputs ─► wants ─► (the book, or `allocate`) ─► Answers
+//!                │                                              │
+//!                └────────────► compile ◄───────────────────────┘ ◄─ Prior: what ran before
+//!                                  │
+//!      one Contribution per object ─► conflicts ─► Form ─► revision, nodes, platform, statuses
+//! ```
+//!
+//! The hands call four functions: [`Inputs::read`], [`wants`], [`compile`] and, offline, [`allocate`]; [`trace`] asks a
+//! node's configuration where a packet goes, [`rollout`] says which node is next. Same input, same bytes.
+//!
+//! Easy to get wrong: an object is all or nothing. One that loses a conflict, or names what does not exist, is set aside
+//! whole; one that ran before stays in its last good form, which is its [`Contribution`] of that time and not its spec,
+//! so that it no longer depends on anything that is there now.
+
+mod answers;
+mod compile;
+mod conflict;
+mod form;
+mod input;
+mod node;
+mod platform;
+mod reach;
+mod revision;
+pub mod rollout;
+mod scope;
+mod status;
+pub mod trace;
+
+pub use answers::{Answers, Source, Want, allocate, wants};
+pub use compile::{Compiled, Contribution, Placed, Prior, compile};
+pub use form::{
+    Aggregate, Form, HostDevice, Item, Leak, LocalVrf, Loopback, Mirror, MirrorOn, Peer,
+    PrefixRule, Segment, Side, Steer, Tunnel, VrfItem, Who,
+};
+pub use input::{Inputs, Node, Object};
+pub use node::NodeConfig;
+pub use platform::AllowedNad;
+pub use revision::PART;
+pub use scope::Scope;

@@ -1,0 +1,558 @@
+//! From inputs and answers to everything that follows from them.
+//!
+//! ```text
+//!  each object ─► Draft: a Contribution, or what is wrong with it      one file per kind below
+//!  settle        conflicts and budgets: losers go, or go back to their last good form, until nobody loses
+//!  assemble      the form, the revision, every node, platform objects, statuses
+//! ```
+//!
+//! Easy to get wrong: a draft never looks at another draft, only at other objects' specs. So the order of objects
+//! cannot matter before `settle`, where age decides and nothing else.
+
+mod bgp_neighbor;
+mod collector;
+mod layer2_attachment;
+mod low_level;
+mod pod_network;
+mod settle;
+mod traffic_mirror;
+mod vrf_attachment;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use mooring_api::kinds::mooring::CompiledRevision;
+use mooring_api::kinds::schiff::{NetworkConfigRevision, NetworkSpec, Route};
+use mooring_api::{Cidr, Code, Family, Finding, ObjectRef, Selector};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::answers::{Answers, Want};
+use crate::form::Item;
+use crate::input::{Object, error, warning};
+use crate::node::{self, NodeConfig};
+use crate::platform::AllowedNad;
+use crate::reach::{self, Asking, Consumer, Fabric, Reach};
+use crate::{Form, Inputs, Scope, revision, status};
+pub(crate) use collector::address_of;
+
+/// One item of an object, with the field and the rule that put it there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Placed {
+    /// On which nodes.
+    pub scope: Scope,
+    /// What.
+    pub item: Item,
+    /// The field that asked for it.
+    pub field: String,
+    /// The rule that made it.
+    pub rule: String,
+}
+
+/// Everything that one object puts into the network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Contribution {
+    /// The object.
+    pub object: ObjectRef,
+    /// What it puts into the form.
+    pub items: Vec<Placed>,
+    /// Subnets that are its own in a VRF; who says the same third part shares.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subnets: Vec<(String, Cidr, String)>,
+    /// Objects of the platform.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub platform: Vec<Value>,
+    /// NetworkAttachmentDefinitions that it allows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nads: Vec<AllowedNad>,
+    /// What its status says beside conditions.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub status: Value,
+}
+
+/// What ran before: the last good form of every object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Vec<Contribution>", into = "Vec<Contribution>")]
+pub struct Prior(BTreeMap<ObjectRef, Contribution>);
+
+impl Prior {
+    /// Of contributions.
+    pub fn new(contributions: Vec<Contribution>) -> Self {
+        let all = contributions.into_iter();
+        Self(all.map(|c| (c.object.clone(), c)).collect())
+    }
+
+    /// All of them, by object.
+    pub fn iter(&self) -> impl Iterator<Item = &Contribution> {
+        self.0.values()
+    }
+
+    /// That of an object.
+    pub fn of(&self, object: &ObjectRef) -> Option<&Contribution> {
+        self.0.get(object)
+    }
+}
+
+impl From<Vec<Contribution>> for Prior {
+    fn from(contributions: Vec<Contribution>) -> Self {
+        Self::new(contributions)
+    }
+}
+
+impl From<Prior> for Vec<Contribution> {
+    fn from(prior: Prior) -> Self {
+        prior.0.into_values().collect()
+    }
+}
+
+/// What a compilation gives.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The form.
+    pub form: Form,
+    /// Its digest; the name of the revision is its beginning.
+    pub digest: String,
+    /// Who put what there: the next compilation's [`Prior`].
+    pub contributions: Vec<Contribution>,
+    /// The published revision.
+    pub revision: NetworkConfigRevision,
+    /// Ours, in as many parts as it needs.
+    pub compiled_revisions: Vec<CompiledRevision>,
+    /// Every node by name.
+    pub nodes: BTreeMap<String, NodeConfig>,
+    /// MetalLB, Coil, Calico, SR-IOV and Cluster API IPAM objects.
+    pub platform: Vec<Value>,
+    /// NetworkAttachmentDefinitions that are allowed.
+    pub nads: Vec<AllowedNad>,
+    /// The status of every object that was compiled or set aside.
+    pub statuses: BTreeMap<ObjectRef, Value>,
+    /// What people should know, by object.
+    pub findings: Vec<Finding>,
+}
+
+/// Compiles.
+pub fn compile(inputs: &Inputs, answers: &Answers, prior: &Prior) -> Compiled {
+    let answers = answers.and(&inputs.claimed);
+    let context = Context::new(inputs, &answers, prior);
+    let drafts = drafts(&context);
+    let settled = settle::settle(&context, drafts);
+    assemble(&context, settled)
+}
+
+/// What everybody who contributes may look at.
+pub(crate) struct Context<'a> {
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) answers: &'a Answers,
+    pub(crate) prior: &'a Prior,
+    pub(crate) fabric: Fabric<'a>,
+    /// Consumers that need routing by source because of somebody else's prefixes.
+    pub(crate) ambiguous: BTreeSet<ObjectRef>,
+    /// VRFs whose low-level lines have an order that matters.
+    pub(crate) ordered: BTreeSet<String>,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(inputs: &'a Inputs, answers: &'a Answers, prior: &'a Prior) -> Self {
+        let mut context = Self {
+            inputs,
+            answers,
+            prior,
+            fabric: Fabric::new(inputs, prior),
+            ambiguous: BTreeSet::new(),
+            ordered: low_level::ordered(inputs),
+        };
+        let mut consumers: Vec<Consumer> = Vec::new();
+        for o in &inputs.layer2_attachments {
+            if let Some(selector) = &o.spec.destinations {
+                let scope = context.nodes_of(&o.spec.worker_groups, o.spec.node_selector.as_ref());
+                consumers.extend(context.consumer(&o.id, selector, &o.spec.routes, scope));
+            }
+        }
+        for o in &inputs.vrf_attachments {
+            let scope = context.nodes_of(&o.spec.worker_groups, o.spec.node_selector.as_ref());
+            consumers.extend(context.consumer(&o.id, &o.spec.destinations, &[], scope));
+        }
+        for o in &inputs.pod_networks {
+            let scope = context.nodes_of(&o.spec.worker_groups, o.spec.node_selector.as_ref());
+            let routes = &o.spec.routes;
+            consumers.extend(context.consumer(&o.id, &o.spec.destinations, routes, scope));
+        }
+        context.ambiguous = reach::ambiguous(inputs, &consumers);
+        context
+    }
+
+    fn consumer(
+        &self,
+        id: &ObjectRef,
+        selector: &Selector,
+        routes: &[Route],
+        scope: Scope,
+    ) -> Option<Consumer> {
+        let asking = Asking {
+            id,
+            field: String::new(),
+            selector,
+            narrowing: None,
+        };
+        let mut reach = self.fabric.reach(&asking).ok()?;
+        reach.add(routes);
+        Some(Consumer {
+            id: id.clone(),
+            scope,
+            vrfs: reach.vrfs.keys().cloned().collect(),
+            prefixes: reach.prefixes(),
+        })
+    }
+
+    /// The nodes of worker groups that a selector also selects.
+    pub(crate) fn nodes_of(&self, groups: &[String], selector: Option<&Selector>) -> Scope {
+        let label = &self.inputs.config.worker_group_label;
+        Scope::of_groups(label, groups).and(&Scope::of(selector))
+    }
+
+    /// Names of the nodes in a scope.
+    pub(crate) fn names_in(&self, scope: &Scope) -> impl Iterator<Item = &'a str> {
+        let here = self.inputs.nodes.iter();
+        let scope = scope.clone();
+        here.filter(move |n| scope.matches(&n.labels))
+            .map(|n| n.name.as_str())
+    }
+}
+
+/// An object on its way: what it puts there, and what is wrong with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub(crate) created: Option<String>,
+    pub(crate) contribution: Contribution,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Draft {
+    pub(crate) fn new<S>(object: &Object<S>) -> Self {
+        Self::of(object.id.clone(), object.created.clone())
+    }
+
+    pub(crate) fn of(object: ObjectRef, created: Option<String>) -> Self {
+        let contribution = Contribution {
+            object,
+            items: Vec::new(),
+            subnets: Vec::new(),
+            platform: Vec::new(),
+            nads: Vec::new(),
+            status: Value::Null,
+        };
+        Self {
+            created,
+            contribution,
+            findings: Vec::new(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &ObjectRef {
+        &self.contribution.object
+    }
+
+    pub(crate) fn is_bad(&self) -> bool {
+        self.findings.iter().any(Finding::is_error)
+    }
+
+    pub(crate) fn put(&mut self, scope: &Scope, item: Item, field: &str, rule: &str) {
+        self.contribution.items.push(Placed {
+            scope: scope.clone(),
+            item,
+            field: field.to_owned(),
+            rule: rule.to_owned(),
+        });
+    }
+
+    pub(crate) fn error(&mut self, code: Code, field: &str, message: String, help: &str) {
+        let found = error(code, &self.contribution.object, field, message).help(help);
+        self.findings.push(found);
+    }
+
+    pub(crate) fn warn(&mut self, code: Code, field: &str, message: String, help: &str) {
+        let found = warning(code, &self.contribution.object, field, message).help(help);
+        self.findings.push(found);
+    }
+
+    /// The nodes of an attachment, with a word where that is all or none.
+    pub(crate) fn scope(
+        &mut self,
+        context: &Context<'_>,
+        groups: &[String],
+        selector: Option<&Selector>,
+    ) -> Scope {
+        let scope = context.nodes_of(groups, selector);
+        if scope.is_all() {
+            self.warn(
+                Code::AllNodesSelected,
+                "spec.workerGroups",
+                "neither workerGroups nor nodeSelector: all nodes get it".to_owned(),
+                "write workerGroups, if not all nodes are meant",
+            );
+        } else if !context.inputs.nodes.is_empty() && context.names_in(&scope).next().is_none() {
+            let message = format!("no node has {scope}");
+            self.warn(
+                Code::NoNodesSelected,
+                "spec.workerGroups",
+                message,
+                "label a node so, or correct the group",
+            );
+        }
+        scope
+    }
+
+    /// Where it leads; nothing, and a finding, where that is wrong.
+    pub(crate) fn reach<'a>(
+        &mut self,
+        context: &Context<'a>,
+        field: &str,
+        selector: &Selector,
+        narrowing: Option<&Selector>,
+    ) -> Reach<'a> {
+        let asking = Asking {
+            id: &self.contribution.object.clone(),
+            field: field.to_owned(),
+            selector,
+            narrowing,
+        };
+        match context.fabric.reach(&asking) {
+            Ok(reach) => reach,
+            Err(findings) => {
+                self.findings.extend(findings);
+                Reach::default()
+            }
+        }
+    }
+
+    /// What every network of an attachment is asked.
+    pub(crate) fn network(&mut self, network: &NetworkSpec) {
+        for field in network.reserved() {
+            let message = format!("{field} is reserved and not processed");
+            self.warn(
+                Code::NotProcessed,
+                field,
+                message,
+                "write the subnets themselves",
+            );
+        }
+    }
+
+    /// A route into the attachment's own subnet would swallow it; one that covers it is fine.
+    pub(crate) fn apart(&mut self, subnets: &[Cidr], prefixes: &BTreeSet<Cidr>, field: &str) {
+        for subnet in subnets {
+            if let Some(inside) = prefixes.iter().find(|p| subnet.covers(p)) {
+                let message = format!("route {inside} lies inside the subnet {subnet}");
+                self.error(
+                    Code::OverlappingPrefixes,
+                    field,
+                    message,
+                    "a route that covers the subnet is fine; one inside it is not",
+                );
+            }
+        }
+    }
+}
+
+/// The first host of a subnet; both addresses of a /31 or /127 are hosts.
+pub(crate) fn gateway(subnet: Cidr) -> Option<IpAddr> {
+    (subnet.prefix_len() < subnet.family().bits()).then(|| subnet.hosts().first())
+}
+
+/// Whole seconds, as agents and statuses write them.
+pub(crate) fn seconds(span: Option<mooring_api::Span>) -> Option<String> {
+    span.map(|s| format!("{}s", s.0))
+}
+
+/// The AS of workloads: written, or the platform's.
+pub(crate) fn workload_as(
+    context: &Context<'_>,
+    written: &str,
+    draft: &mut Draft,
+    field: &str,
+) -> Option<u32> {
+    if !written.is_empty() {
+        if let Ok(number) = written.parse() {
+            return Some(number);
+        }
+        let message = format!("{field} is {written}, which is more than an AS number can be");
+        draft.error(Code::InvalidField, field, message, "write 1 to 4294967295");
+        return None;
+    }
+    let default = context.inputs.config.default_workload_as;
+    if default.is_none() {
+        draft.error(
+            Code::AsNumberMissing,
+            field,
+            "no AS for the workloads is known".to_owned(),
+            "write it here, or defaultWorkloadAS in the OperatorConfig",
+        );
+    }
+    default
+}
+
+/// Timers that would flap, or that BGP refuses.
+pub(crate) fn timers(
+    draft: &mut Draft,
+    field: &str,
+    hold: Option<mooring_api::Span>,
+    keepalive: Option<mooring_api::Span>,
+) {
+    if let Some(hold) = hold.filter(|h| h.0 == 1 || h.0 == 2 || h.0 > 65535) {
+        let at = format!("{field}.holdTime");
+        let message = format!("{at} is {}s; BGP takes 0 or 3 to 65535", hold.0);
+        draft.error(Code::InvalidField, &at, message, "write 3s or more");
+    }
+    if let (Some(hold), Some(keepalive)) = (hold, keepalive)
+        && keepalive.0 * 3 > hold.0
+        && hold.0 > 0
+    {
+        let at = format!("{field}.keepaliveTime");
+        let message = format!("{at} is more than a third of holdTime");
+        draft.warn(
+            Code::InvalidField,
+            &at,
+            message,
+            "a lost packet would end the session; write a third or less",
+        );
+    }
+}
+
+/// The key of a node's answer.
+pub(crate) fn node_key(key: &str, node: &str) -> String {
+    format!("{key}/node/{node}")
+}
+
+/// `Kind/name`, lower case: the beginning of keys.
+pub(crate) fn key_of(id: &ObjectRef) -> String {
+    format!("{}/{}", id.kind.to_lowercase(), id.name)
+}
+
+/// The key of a subnet's answers within another key.
+pub(crate) fn family_key(key: &str, family: Family) -> String {
+    format!("{key}/{family}")
+}
+
+fn drafts(context: &Context<'_>) -> Vec<Draft> {
+    let inputs = context.inputs;
+    let mut drafts = Vec::new();
+    for object in &inputs.destinations {
+        let mut draft = Draft::new(object);
+        if let Some(found) = context.fabric.findings.get(&object.id) {
+            draft.findings.extend(found.iter().cloned());
+        } else if context.fabric.identity(object.spec.vrf.as_str()).is_none() {
+            let message = format!("VRF {} has no VNI and route target", object.spec.vrf);
+            draft.error(
+                Code::VNIUnresolved,
+                "spec.vni",
+                message,
+                "write vni and routeTarget, or add the VRF to the OperatorConfig",
+            );
+        }
+        collector::loopbacks_of(&mut draft, object, context);
+        drafts.push(draft);
+    }
+    drafts.extend(low_level::contribute(context));
+    let attachments = inputs.layer2_attachments.iter();
+    drafts.extend(attachments.map(|o| layer2_attachment::contribute(o, context)));
+    let attachments = inputs.vrf_attachments.iter();
+    drafts.extend(attachments.map(|o| vrf_attachment::contribute(o, context)));
+    let neighbors = inputs.bgp_neighbors.iter();
+    drafts.extend(neighbors.map(|o| bgp_neighbor::contribute(o, context)));
+    let networks = inputs.pod_networks.iter();
+    drafts.extend(networks.map(|o| pod_network::contribute(o, context)));
+    let collectors = inputs.collectors.iter();
+    drafts.extend(collectors.map(|o| collector::contribute(o, context)));
+    let mirrors = inputs.traffic_mirrors.iter();
+    drafts.extend(mirrors.map(|o| traffic_mirror::contribute(o, context)));
+    for (id, findings) in &inputs.bad {
+        let mut draft = Draft::of(id.clone(), None);
+        draft.findings.clone_from(findings);
+        drafts.push(draft);
+    }
+    drafts
+}
+
+/// What the inputs need, by kind.
+pub(crate) fn wants(context: &Context<'_>) -> Vec<Want> {
+    let inputs = context.inputs;
+    let mut wants = Vec::new();
+    for object in &inputs.vrf_attachments {
+        vrf_attachment::wants(object, context, &mut wants);
+    }
+    for object in &inputs.layer2_attachments {
+        layer2_attachment::wants(object, context, &mut wants);
+    }
+    for object in &inputs.bgp_neighbors {
+        bgp_neighbor::wants(object, context, &mut wants);
+    }
+    collector::wants(context, &mut wants);
+    wants
+}
+
+fn assemble(context: &Context<'_>, drafts: Vec<Draft>) -> Compiled {
+    let statuses = status::statuses(context, &drafts);
+    let mut findings: Vec<Finding> = Vec::new();
+    let mut contributions = Vec::new();
+    for draft in drafts {
+        findings.extend(draft.findings);
+        let nothing = draft.contribution.items.is_empty()
+            && draft.contribution.platform.is_empty()
+            && draft.contribution.nads.is_empty();
+        if !nothing {
+            contributions.push(draft.contribution);
+        }
+    }
+    findings.sort_by(|a, b| {
+        let key = |f: &Finding| (f.severity, f.object.clone(), f.field.clone());
+        (key(a), &a.message).cmp(&(key(b), &b.message))
+    });
+    contributions.sort_by(|a, b| a.object.cmp(&b.object));
+    let placed = contributions.iter().flat_map(|c| &c.items);
+    let form = Form::new(placed.map(|p| (&p.scope, &p.item)));
+    let digest = form.digest();
+    let nodes = node::nodes(context, &form, &digest);
+    let revision = revision::revision(&contributions, &digest);
+    let compiled_revisions = revision::compiled(&contributions, &nodes, &digest);
+    let platform = contributions.iter().flat_map(|c| c.platform.clone());
+    let platform = crate::platform::merged(platform.collect());
+    let mut nads: Vec<_> = contributions.iter().flat_map(|c| c.nads.clone()).collect();
+    nads.sort();
+    nads.dedup();
+    Compiled {
+        form,
+        digest,
+        contributions,
+        revision,
+        compiled_revisions,
+        nodes,
+        platform,
+        nads,
+        statuses,
+        findings,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gateway_is_the_first_host() {
+        let rows = [
+            ("10.0.1.0/24", Some("10.0.1.1")),
+            ("198.51.100.224/27", Some("198.51.100.225")),
+            ("2001:db8::/64", Some("2001:db8::1")),
+            ("10.0.0.0/31", Some("10.0.0.0")),
+            ("2001:db8::/127", Some("2001:db8::")),
+            ("10.0.0.7/32", None),
+            ("2001:db8::7/128", None),
+        ];
+        for (subnet, wanted) in rows {
+            let found = gateway(subnet.parse().unwrap()).map(|a| a.to_string());
+            assert_eq!(found.as_deref(), wanted, "{subnet}");
+        }
+    }
+}
