@@ -91,9 +91,11 @@ impl Plugin for Sbr {
             .into_iter()
             .filter(|rule| is_dead(rule, &own, table, filled))
             .collect();
-        let outcomes = dead
-            .into_iter()
-            .map(|rule| absent(pod.apply(&[Change::DelRule(rule)])));
+        let outcomes = dead.into_iter().map(|rule| {
+            let outcome = absent(pod.apply(&[Change::DelRule(rule)]));
+            fault::point("sbr-rule-removed");
+            outcome
+        });
         let errors: Vec<CniError> = outcomes.filter_map(Result::err).map(failed).collect();
         CniError::all(errors).map_or(Ok(()), Err)
     }

@@ -9,9 +9,11 @@ mod backup;
 mod config;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use mooring_api::net::{Link, LinkChange, LinkKind};
 use mooring_attach::cni::{Attachment, CniError, CniResult};
+use mooring_host::file::Lock;
 use mooring_host::{Change, Netlink, Netns, fault, sysctl};
 
 use crate::call::Call;
@@ -19,6 +21,9 @@ use crate::plugin::Plugin;
 use crate::plugins::bridge::pod;
 use backup::Backup;
 use config::Wanted;
+
+/// How long others may take.
+const BOUND: Duration = Duration::from_secs(10);
 
 pub(crate) struct Tuning;
 
@@ -35,6 +40,7 @@ impl Plugin for Tuning {
         let (netns, mut pod) = pod(call)?;
         set_sysctls(&netns, &wanted)?;
         if wanted.changes_link() {
+            let _alone = alone(call)?;
             let link = look(&mut pod, call.ifname())?;
             let file = file(call, &wanted);
             let before = Backup::of(&link, &wanted, call);
@@ -54,6 +60,7 @@ impl Plugin for Tuning {
         // Only the place of the file matters, and that has a default.
         let data = Wanted::of(call.request).ok().and_then(|wanted| wanted.data);
         let file = file_in(call, data);
+        let _alone = alone(call)?;
         let Some(path) = call.request.netns.as_deref() else {
             return Backup::forget(&file);
         };
@@ -87,6 +94,13 @@ impl Plugin for Tuning {
         let is_valid = |own: &Attachment| config.valid.contains(own);
         backup::sweep(&dir, &config.name, is_valid)
     }
+}
+
+/// A DEL that comes while its ADD is under way must not put back what is changed a moment later: then nobody knows any more
+/// what the interface had. One lock for the node, held for as long as two netlink messages take.
+fn alone(call: &Call) -> Result<Lock, CniError> {
+    Lock::exclusive(call.paths.locks.join("tuning.lock"), BOUND)
+        .map_err(|e| CniError::try_again("tuning: another call does not end").because(&e))
 }
 
 fn file(call: &Call, wanted: &Wanted) -> PathBuf {
@@ -148,6 +162,7 @@ fn restore(pod: &mut Netlink, file: &std::path::Path, ifname: &str) -> Result<()
         {
             return Err(error);
         }
+        fault::point("tuning-restored");
     }
     Backup::forget(file)
 }

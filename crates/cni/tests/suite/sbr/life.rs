@@ -81,7 +81,16 @@ fn a_kill_at_any_step_is_finished_by_a_second_add_or_undone_by_del() {
         pod.del();
         assert_eq!(rules(&pod), [""; 0], "{point}");
     }
-    println!("killed at {points:?}");
+    let ends = first.clone();
+    let number = first.points("DEL").len();
+    assert_eq!(number, 2);
+    for nth in 0..number {
+        ends.add();
+        ends.killed("DEL", nth);
+        ends.del();
+        assert_eq!(rules(&ends), [""; 0], "DEL at {nth}");
+    }
+    println!("killed at {points:?}, and DEL at {number} points");
 }
 
 #[test]

@@ -63,7 +63,16 @@ fn a_kill_at_any_step_is_put_right_by_del_also_after_a_second_add() {
         assert_eq!(attributes(&pod), before, "{point}");
         assert!(!backup(&stage, "c1").exists());
     }
-    println!("killed at {points:?}");
+    pod.add();
+    let ends = pod.points("DEL");
+    assert_eq!(ends, ["tuning-restored"]);
+    pod.add();
+    pod.killed("DEL", 0);
+    assert!(backup(&stage, "c1").exists());
+    pod.del();
+    assert_eq!(attributes(&pod), before);
+    assert!(!backup(&stage, "c1").exists());
+    println!("killed at {points:?} and {ends:?}");
 }
 
 #[test]
