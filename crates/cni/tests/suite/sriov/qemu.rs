@@ -191,3 +191,49 @@ fn a_vf_that_is_taken_away_while_a_pod_has_it_is_forgotten() {
             .exists()
     );
 }
+
+/// A sysfs that says that a driver of user space has the VF: the machine has no IOMMU, without which vfio-pci takes none. What the
+/// physical function sets is real.
+fn to_user_space(machine: &Machine, pf: &str, bdf: &str) {
+    use std::os::unix::fs::symlink;
+
+    let devices = machine.root().join("sys/bus/pci/devices");
+    let (physical, virtual_) = (devices.join(PF), devices.join(bdf));
+    let driver = machine.root().join("sys/bus/pci/drivers/vfio-pci");
+    for dir in [&physical.join("net").join(pf), &virtual_, &driver] {
+        std::fs::create_dir_all(dir).unwrap();
+    }
+    symlink(&physical, virtual_.join("physfn")).unwrap();
+    symlink(&virtual_, physical.join("virtfn1")).unwrap();
+    symlink(driver, virtual_.join("driver")).unwrap();
+}
+
+#[test]
+#[ignore = "kernel: qemu"]
+fn a_vf_of_user_space_gets_its_settings_where_it_is_and_loses_them_again() {
+    let machine = Machine::new();
+    let (pf, bdf, _) = vf();
+    to_user_space(&machine, &pf, &bdf);
+    let without_mac = |pf: &str| {
+        let mut vf = shown(pf);
+        vf["address"] = json!(null);
+        vf
+    };
+    let before = without_mac(&pf);
+    let pod = machine.pod("vf-dpdk", config(&bdf));
+    let result = pod.add();
+    assert_eq!(result["interfaces"][0]["mac"], "02:00:00:00:00:a7");
+    assert_eq!(result["ips"][0]["address"], "192.0.2.99/24");
+    assert_eq!(shown(&pf)["vlan_list"][0]["vlan"], 100);
+    assert!(
+        !pod.ip("link").contains("net1"),
+        "there is no interface to move"
+    );
+    let other = machine.pod("vf-dpdk-other", config(&bdf));
+    let said = other.call("ADD", &[]);
+    assert!(said.stdout.contains("\"code\": 11"), "{said:?}");
+    pod.check(&result).ok();
+    pod.del();
+    assert_eq!(without_mac(&pf), before);
+    assert_eq!(machine.records(), 0);
+}
