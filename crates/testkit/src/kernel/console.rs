@@ -3,6 +3,7 @@
 //! Easy to get wrong: kernels end lines with a carriage return and may say something of their own between two lines of
 //! ours, also after the end; what stands outside `begin` and `exit` is kept apart, to be shown when something is wrong.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt as _;
@@ -126,10 +127,11 @@ pub(crate) fn watch(
     let said = must(fs::read(complaints), "read", complaints);
     console.machine.push_str(&String::from_utf8_lossy(&said));
     if late {
-        console.machine.push_str(&format!(
-            "the machine was ended after {} s\n",
+        let _ = writeln!(
+            console.machine,
+            "the machine was ended after {} s",
             bound.as_secs()
-        ));
+        );
     }
     console
 }

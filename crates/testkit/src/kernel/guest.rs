@@ -22,7 +22,7 @@ pub(crate) struct Guest<'a> {
     pub(crate) kernel: &'static str,
     /// A directory of this run, which the guest sees at the same path.
     pub(crate) work: &'a Path,
-    /// The directory that holds `lib/modules/<release>`, or the modules themselves when it ends in a release.
+    /// The directory of its modules, with their index.
     pub(crate) modules: &'a Path,
     /// The program `kmod`.
     pub(crate) kmod: &'a Path,
@@ -47,7 +47,6 @@ ln -s {modules} \"kmod/lib/modules/$(uname -r)\"
 ln -s {kmod} kmod/modprobe
 kmod/modprobe -d kmod overlay
 mount -t overlay root -o lowerdir=/,upperdir=upper,workdir=work root || echo {MARK} broken no overlay
-mkdir -p root/run root{room}/kmod
 mount -t tmpfs run root/run
 cp -a kmod root/run/kmod
 cd root && mount --no-mtab --move . /
