@@ -45,6 +45,9 @@ pub type Observer = Arc<dyn Fn(&Entry) + Send + Sync>;
 /// Says whether this process may write.
 pub type Fence = Arc<dyn Fn() -> bool + Send + Sync>;
 
+/// Which term of its leadership a process is in: another number in each, 0 before the first.
+pub type Term = Arc<dyn Fn() -> u64 + Send + Sync>;
+
 /// A book on a Kubernetes API. Threads may share it; one transaction is made at a time, direct takes do not wait for it.
 pub struct KubeStore(Ledger<KubeKeep>, Arc<Hands>);
 
@@ -73,6 +76,8 @@ pub struct KubeOptions {
     pub draft: Span,
     /// Asked before every write; where it says no, the write is [`Error::Fenced`].
     pub fence: Option<Fence>,
+    /// Counts the terms of a leader. At the first question in a new one, everything is read anew.
+    pub term: Option<Term>,
     /// Hears of everything that this process does to a lease.
     pub observer: Option<Observer>,
 }
@@ -86,6 +91,7 @@ impl Default for KubeOptions {
             request: Duration::from_secs(10),
             draft: Span(600),
             fence: None,
+            term: None,
             observer: None,
         }
     }

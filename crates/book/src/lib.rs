@@ -38,7 +38,7 @@ pub use content::{Content, Difference};
 pub use error::Error;
 pub use file::{FileStore, Options};
 #[cfg(feature = "kubernetes")]
-pub use kubernetes::{ClaimedLease, Fence, KubeOptions, KubeStore, Observer, Writers};
+pub use kubernetes::{ClaimedLease, Fence, KubeOptions, KubeStore, Observer, Term, Writers};
 pub use lazy::{Access, LazyStore};
 pub use locate::{BOOK_VARIABLE, locate};
 pub use memory::MemoryStore;

@@ -7,7 +7,7 @@
 //! Easy to get wrong: the clock of another machine is never compared with ours. A follower counts from when *it* saw
 //! the Lease change.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -20,7 +20,7 @@ use crate::shutdown::Shutdown;
 
 /// Whether we lead, asked from anywhere. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Leadership(Arc<Mutex<Term>>);
+pub(crate) struct Leadership(Arc<Mutex<(Term, u64)>>);
 
 #[derive(Clone, Copy, Debug)]
 enum Term {
@@ -30,27 +30,45 @@ enum Term {
     Until(Option<Instant>),
 }
 
+impl Term {
+    fn holds(self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Until(until) => until.is_some_and(|until| Instant::now() < until),
+        }
+    }
+}
+
 impl Leadership {
     /// Of the only replica.
     pub(crate) fn always() -> Self {
-        Self(Arc::new(Mutex::new(Term::Always)))
+        Self(Arc::new(Mutex::new((Term::Always, 1))))
     }
 
     /// Of a replica that has not won yet.
     pub(crate) fn follower() -> Self {
-        Self(Arc::new(Mutex::new(Term::Until(None))))
+        Self(Arc::new(Mutex::new((Term::Until(None), 0))))
     }
 
     /// Whether we lead at this moment. Asked before every write.
     pub(crate) fn holds(&self) -> bool {
-        match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            Term::Always => true,
-            Term::Until(until) => until.is_some_and(|until| Instant::now() < until),
-        }
+        self.lock().0.holds()
+    }
+
+    /// Which term it is, or was last: somebody else may have led between two of them. 0 before the first.
+    pub(crate) fn number(&self) -> u64 {
+        self.lock().1
     }
 
     fn set(&self, until: Option<Instant>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Term::Until(until);
+        let mut term = self.lock();
+        let led = term.0.holds();
+        term.0 = Term::Until(until);
+        term.1 += u64::from(!led && term.0.holds());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Term, u64)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -216,5 +234,21 @@ mod tests {
         leadership.set(Some(Instant::now()));
         assert!(!leadership.holds());
         assert!(Leadership::always().holds());
+    }
+
+    #[test]
+    fn a_renewal_goes_on_with_its_term_and_a_new_one_has_another_number() {
+        let leadership = Leadership::follower();
+        assert_eq!(leadership.number(), 0);
+        let minute = || Some(Instant::now() + Duration::from_mins(1));
+        leadership.set(minute());
+        leadership.set(minute());
+        assert_eq!(leadership.number(), 1);
+        // Ran out by itself, and nobody noticed.
+        leadership.set(Some(Instant::now()));
+        leadership.set(minute());
+        assert_eq!(leadership.number(), 2);
+        leadership.set(None);
+        assert_eq!(leadership.number(), 2);
     }
 }

@@ -84,12 +84,13 @@ impl World {
 
     /// The cluster's address book, fenced by this role's leadership. It watches from the first call on, so a role opens one.
     pub(crate) fn book(&self, writers: Writers) -> Result<Arc<KubeStore>, Error> {
-        let leadership = self.leadership.clone();
+        let (leadership, terms) = (self.leadership.clone(), self.leadership.clone());
         let role = self.role.name();
         let options = KubeOptions {
             namespace: self.args.namespace.clone(),
             writers,
             fence: Some(Arc::new(move || leadership.holds())),
+            term: Some(Arc::new(move || terms.number())),
             // The audit trail of a cluster is its log: one write per address leaves no room for another.
             observer: Some(Arc::new(move |entry: &Entry| {
                 tracing::info!(

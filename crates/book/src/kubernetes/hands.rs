@@ -8,12 +8,13 @@
 //! Each writes first and reads afterwards, so of two that race at least one sees the other: they may both lose, they never
 //! both win. Easy to get wrong: the reads come from the server, not from the watch, and come after the write.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use kube::api::ObjectMeta;
 use mooring_api::Time;
-use mooring_api::kinds::mooring::{PrefixLedger, PrefixLedgerSpec};
+use mooring_api::kinds::mooring::{IPLease, PrefixLedger, PrefixLedgerSpec};
 use mooring_ipam::{InstanceKey, Lease, State, Table, Thing, TxnId};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,7 @@ use super::form::{self, Record};
 use super::index::{Index, Known, KnownLedger};
 use super::name;
 use super::trail::Trail;
-use super::wire::{Wire, Written};
+use super::wire::{Page, Wire, Written};
 use crate::error::Error;
 
 /// How often a compare-and-swap is tried: with sixteen writers, one of them moves on at every round.
@@ -35,6 +36,8 @@ pub(super) struct Hands {
     pub(super) trail: Trail,
     /// Why the watch does not hear anything, where it does not.
     trouble: Mutex<Option<String>>,
+    /// The term in which everything was read last.
+    term: Mutex<u64>,
 }
 
 /// One version of a record.
@@ -69,6 +72,7 @@ impl Hands {
             changed: Condvar::new(),
             trail,
             trouble: Mutex::default(),
+            term: Mutex::default(),
         }
     }
 
@@ -88,8 +92,45 @@ impl Hands {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
-    /// Waits until the watch has told everything there was, for as long as the options say.
-    pub(super) fn synced(&self) -> Result<(), Error> {
+    /// Waits until the watch has told everything there was, for as long as the options say. In a new term everything is
+    /// read anew first: the watch may be behind what the last leader wrote, and would offer its addresses again.
+    pub(super) fn synced(self: &Arc<Self>) -> Result<(), Error> {
+        self.listed()?;
+        let Some(term) = self.wire.options.term.as_ref().map(|term| term()) else {
+            return Ok(());
+        };
+        // Held while it is read: whoever else asks waits for it.
+        let mut known = self.term.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != term {
+            let by = Arc::clone(self);
+            self.wire.run(async move { by.read_anew().await })?;
+            *known = term;
+        }
+        Ok(())
+    }
+
+    /// Learns everything from the server, whatever the watch said so far.
+    async fn read_anew(&self) -> Result<(), Error> {
+        let before = self.index().versions();
+        let mut there = BTreeSet::new();
+        let learn = |page: Page<IPLease>| match page {
+            Page::Again => there.clear(),
+            Page::Of(leases) => {
+                there.extend(leases.iter().filter_map(|o| o.metadata.name.clone()));
+                let known = leases.iter().filter_map(Known::of);
+                self.learn(|index| known.for_each(|known| index.learn(known)));
+            }
+        };
+        self.wire.pages(&self.wire.leases, "", learn).await?;
+        self.learn(|index| index.only(&before, &there));
+        for ledger in self.wire.list(&self.wire.ledgers, "").await? {
+            self.learn(|index| index.learn_ledger(KnownLedger::of(ledger)));
+        }
+        Ok(())
+    }
+
+    /// Waits for the first complete list of the watch.
+    fn listed(&self) -> Result<(), Error> {
         let ends = Instant::now() + self.wire.options.wait;
         let mut index = self.index();
         while !index.is_synced() {

@@ -222,6 +222,27 @@ impl Index {
         }
     }
 
+    /// The version of every lease that is known, by name.
+    pub(super) fn versions(&self) -> BTreeMap<String, u64> {
+        let leases = self.leases.iter();
+        leases
+            .map(|(name, known)| (name.clone(), known.version))
+            .collect()
+    }
+
+    /// Of what was known before, only this is there still. What changed since is younger than that.
+    pub(super) fn only(&mut self, before: &BTreeMap<String, u64>, there: &BTreeSet<String>) {
+        for (name, version) in before.iter().filter(|(name, _)| !there.contains(*name)) {
+            if self
+                .leases
+                .get(name)
+                .is_some_and(|known| known.version == *version)
+            {
+                self.remove(name);
+            }
+        }
+    }
+
     /// A list begins.
     pub(super) fn list_begins(&mut self, listed: Listed) {
         self.lists += 1;

@@ -202,31 +202,50 @@ impl Wire {
         }
     }
 
-    /// Every object that fits, page by page.
+    /// Every object that fits.
     pub(super) async fn list<K>(&self, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
     where
         K: Clone + DeserializeOwned + Debug,
     {
-        let doing = format!("list what has {labels}");
         let mut found = Vec::new();
-        let mut params = ListParams::default().labels(labels).limit(PAGE);
+        let keep = |page: Page<K>| match page {
+            Page::Of(items) => found.extend(items),
+            Page::Again => found.clear(),
+        };
+        self.pages(api, labels, keep).await?;
+        Ok(found)
+    }
+
+    /// The same page by page, for whoever does not want to have all of them at once.
+    pub(super) async fn pages<K>(
+        &self,
+        api: &Api<K>,
+        labels: &str,
+        mut each: impl FnMut(Page<K>),
+    ) -> Result<(), Error>
+    where
+        K: Clone + DeserializeOwned + Debug,
+    {
+        let doing = format!("list what has {labels:?}");
+        let first = || ListParams::default().labels(labels).limit(PAGE);
+        let mut params = first();
         loop {
             let page = self.ask(&doing, false, || api.list(&params)).await?;
             let page = match page {
                 Ok(page) => page,
                 // The list went on for too long: from the beginning.
                 Err(status) if status.code == 410 => {
-                    found.clear();
-                    params = ListParams::default().labels(labels).limit(PAGE);
+                    each(Page::Again);
+                    params = first();
                     continue;
                 }
                 Err(status) => return Err(self.refused(&doing, status)),
             };
             let more = page.metadata.continue_.filter(|token| !token.is_empty());
-            found.extend(page.items);
+            each(Page::Of(page.items));
             match more {
                 Some(token) => params = params.continue_token(&token),
-                None => return Ok(found),
+                None => return Ok(()),
             }
         }
     }
@@ -299,6 +318,14 @@ impl Wire {
             Err(status) => Err(self.refused(doing, status)),
         }
     }
+}
+
+/// A part of a list.
+pub(super) enum Page<K> {
+    /// The next objects.
+    Of(Vec<K>),
+    /// The list begins anew: forget what came so far.
+    Again,
 }
 
 /// The version of an object as a number: they rise with every write to its kind.

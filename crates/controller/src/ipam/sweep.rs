@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use mooring_api::VlanId;
 use mooring_book::ClaimedLease;
-use mooring_ipam::State;
+use mooring_ipam::{State, Thing};
+use serde_json::Value;
 
 use super::claims::{check, gather};
 use super::known::object;
@@ -58,6 +60,11 @@ async fn sweep(view: &Arc<View>) -> Result<(), Error> {
                 }
             }
             Judgement::MadeAgain(nth, claim) => adopt(view, nth, &claim).await?,
+            Judgement::Surplus => {
+                if was_told_another(view, lease).await? {
+                    freed += usize::from(release(view, lease).await?);
+                }
+            }
         }
     }
     if freed > 0 {
@@ -75,6 +82,8 @@ enum Judgement {
     Suspect,
     /// Its claim was made again under its name: the same holder, another uid.
     MadeAgain(usize, Arc<DynamicObject>),
+    /// Its claim has another one, and was told so: a write whose answer was lost left this one.
+    Surplus,
 }
 
 fn judge(view: &View, lease: &ClaimedLease) -> Judgement {
@@ -100,18 +109,66 @@ fn judge(view: &View, lease: &ClaimedLease) -> Judgement {
         };
     }
     // Its identity may have changed (another cluster in its selector); one look at the status tells nearly always.
-    let status = found.data.get("status");
-    let said = status.and_then(|s| s.get("prefix")?.as_str()?.split('/').next());
-    let ready = status.and_then(super::status::ready_of);
-    let settled = ready.is_some_and(|c| c["status"] == "True");
-    if !settled
-        || said == Some(lease.lease.thing.to_string().as_str())
-        || wants(view, &found, lease)
-    {
+    let Some(told) = told(&found) else {
+        return Judgement::Fine;
+    };
+    if told == lease.lease.thing {
         Judgement::Fine
-    } else {
+    } else if !wants(view, &found, lease) {
         Judgement::Suspect
+    } else if holds(view, lease, &told) {
+        Judgement::Surplus
+    } else {
+        Judgement::Fine
     }
+}
+
+/// What a claim was told that it has; None where it is not Ready.
+fn told(claim: &DynamicObject) -> Option<Thing> {
+    let status = claim.data.get("status")?;
+    if super::status::ready_of(status)?["status"] != "True" {
+        return None;
+    }
+    if let Some(vlan) = status.get("vlanID").and_then(Value::as_u64) {
+        let vlan = VlanId::try_from(u16::try_from(vlan).ok()?).ok()?;
+        return Some(Thing::Vlan(vlan));
+    }
+    let prefix = status.get("prefix")?.as_str()?;
+    let address = prefix.split('/').next()?;
+    Some(Thing::Addr(address.parse().ok()?))
+}
+
+/// Whether the holder of a lease holds this beside it, as it was told.
+fn holds(view: &View, beside: &ClaimedLease, told: &Thing) -> bool {
+    let lease = &beside.lease;
+    let same = std::mem::discriminant(&lease.thing) == std::mem::discriminant(told);
+    let held = view.book.held_now(&lease.instance, &lease.holder);
+    same && held.is_ok_and(|held| held.iter().any(|l| l.thing == *told))
+}
+
+/// Surplus by the server's word.
+async fn was_told_another(view: &View, lease: &ClaimedLease) -> Result<bool, Error> {
+    let Some(found) = claim_of(view, lease).await? else {
+        return Ok(false);
+    };
+    let told = found.as_ref().and_then(told);
+    Ok(told.is_some_and(|told| told != lease.lease.thing && holds(view, lease, &told)))
+}
+
+/// The claim of a lease as the server has it; None where it is none of ours.
+async fn claim_of(
+    view: &View,
+    lease: &ClaimedLease,
+) -> Result<Option<Option<DynamicObject>>, Error> {
+    let Some(claim) = &lease.claim else {
+        return Ok(None);
+    };
+    let Some((_, shelf)) = view.shelf(&claim.api_version, &claim.kind) else {
+        return Ok(None);
+    };
+    let api = view.api(&shelf.served, &claim.namespace);
+    let found = api.get_opt(&claim.name).await;
+    found.map(Some).map_err(Error::api("look for a claim"))
 }
 
 /// Writes the new uid into the lease of a claim that was made again.
@@ -143,21 +200,13 @@ fn wants(view: &View, found: &DynamicObject, lease: &ClaimedLease) -> bool {
     }
 }
 
-/// The same by the server's word.
+/// Gone by the server's word.
 async fn is_gone(view: &View, lease: &ClaimedLease) -> Result<bool, Error> {
-    let Some((claim, (_, shelf))) = lease
-        .claim
-        .as_ref()
-        .and_then(|claim| Some((claim, view.shelf(&claim.api_version, &claim.kind)?)))
-    else {
-        return Ok(false);
-    };
-    let api = view.api(&shelf.served, &claim.namespace);
-    let found = api.get_opt(&claim.name).await;
-    match found.map_err(Error::api("look for a claim"))? {
-        None => Ok(true),
-        Some(found) => Ok(!wants(view, &found, lease)),
-    }
+    Ok(match claim_of(view, lease).await? {
+        None => false,
+        Some(None) => true,
+        Some(Some(found)) => !wants(view, &found, lease),
+    })
 }
 
 async fn release(view: &Arc<View>, suspect: &ClaimedLease) -> Result<bool, Error> {

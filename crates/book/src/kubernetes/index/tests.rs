@@ -104,6 +104,24 @@ fn what_a_new_list_does_not_have_is_gone_and_what_was_made_since_stays() {
 }
 
 #[test]
+fn after_a_reading_anew_only_what_is_there_or_younger_stays() {
+    let mut index = Index::default();
+    index.learn(known("a", "1", 10));
+    let name = known("a", "1", 10).name;
+    let there = BTreeSet::from([name.clone()]);
+    let before = index.versions();
+    index.only(&before, &there);
+    assert_eq!(shown(&mut index), ["10.0.0.5 a"]);
+    // Made again by this process while the list was on its way.
+    index.learn(known("b", "2", 20));
+    index.only(&before, &BTreeSet::new());
+    assert_eq!(shown(&mut index), ["10.0.0.5 b"]);
+    let before = index.versions();
+    index.only(&before, &BTreeSet::new());
+    assert_eq!(shown(&mut index), [""; 0]);
+}
+
+#[test]
 fn a_checked_range_goes_before_an_address_and_an_unchecked_one_behind_it() {
     for checked in [true, false] {
         for range_first in [true, false] {

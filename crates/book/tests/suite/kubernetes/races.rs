@@ -1,11 +1,12 @@
 //! What the watch has not told yet: stores whose view never moves, and an address against the range around it.
 
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 
 use mooring_api::HostCidr;
 use mooring_api::kinds::mooring::ClaimRef;
 use mooring_book::{Filter, KubeOptions, KubeStore, Outcome, Store, Txn};
-use mooring_ipam::{Refusal, State, Thing, Want};
+use mooring_ipam::{Refusal, State, Table, Thing, Want};
 
 use super::writers::{claim, pools};
 use super::{World, until};
@@ -14,6 +15,10 @@ use crate::made::{NOW, TTL, candidate, holder, instance, later, release, thing, 
 impl World {
     /// A store that has seen the first list and hears nothing afterwards: its account may not watch.
     fn blind(&self) -> KubeStore {
+        self.blind_with(KubeOptions::default())
+    }
+
+    fn blind_with(&self, options: KubeOptions) -> KubeStore {
         let role = "apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: blind}
@@ -44,7 +49,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: blind}]
                 .then_some(())
                 .ok_or(said.stdout)
         });
-        let store = KubeStore::from_kubeconfig(&path, KubeOptions::default()).unwrap();
+        let store = KubeStore::from_kubeconfig(&path, options).unwrap();
         store.synced().unwrap();
         store
     }
@@ -95,6 +100,47 @@ fn a_holder_gets_its_own_lease_again_from_a_store_that_has_not_heard_of_it() {
     let mut txn = blind.begin(NOW).unwrap();
     let lease = win(&mut *txn, &first.thing.to_string(), &holder(1));
     assert_eq!(lease.state, State::Held);
+}
+
+#[test]
+fn a_new_leader_reads_what_the_last_one_did_before_it_offers_anything() {
+    let Some(world) = World::new() else { return };
+    let term = Arc::new(AtomicU64::new(0));
+    let asked = Arc::clone(&term);
+    let options = KubeOptions {
+        term: Some(Arc::new(move || asked.load(Ordering::SeqCst))),
+        ..KubeOptions::default()
+    };
+    let (last, next) = (world.store(), world.blind_with(options));
+    let mut taken = Vec::new();
+    for n in 1..=3 {
+        let wants = claim(holder(n), Want::Address);
+        let lease = last.take_now(&pools(), &wants, None, NOW).unwrap();
+        taken.push(lease.unwrap().thing);
+    }
+    let seen = |store: &KubeStore| {
+        let mut seen = Vec::new();
+        let mut look = |table: &Table| seen = table.leases().map(|l| l.thing).collect();
+        store.with_table(&instance(), &mut look).unwrap();
+        seen
+    };
+    assert_eq!(seen(&next), [], "a follower's watch is behind");
+    term.store(1, Ordering::SeqCst);
+    taken.sort();
+    assert_eq!(seen(&next), taken);
+    // What goes away between two terms is known too.
+    let gone = last.leases(&Filter::default()).unwrap().remove(0);
+    let rest = mooring_api::Span(0);
+    last.release_now(&gone.instance, &gone.thing, &gone.holder, rest, NOW)
+        .unwrap();
+    assert_eq!(
+        seen(&next),
+        taken,
+        "once per term is enough: a leader writes alone"
+    );
+    term.store(2, Ordering::SeqCst);
+    taken.retain(|thing| *thing != gone.thing);
+    assert_eq!(seen(&next), taken);
 }
 
 #[test]
