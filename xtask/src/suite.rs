@@ -5,11 +5,13 @@
 //! `ci/allowed-skips` does not list fail the run.
 
 mod count;
+mod lanes;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::Command;
+use std::sync::mpsc;
 
 use anyhow::{Context as _, Result};
 
@@ -54,31 +56,73 @@ fn run_tests(room: Option<&str>, which: &[&str], summary: &mut Summary) -> Resul
         None => args.push("--workspace"),
     }
     args.extend(which);
-    let (skips, kernels) = (Log::new("skips")?, Log::new("kernels")?);
-    let mut command = cargo(&args);
-    command
-        .env("MOOR_SKIP_LOG", &skips.path)
-        .env("MOOR_KERNEL_LOG", &kernels.path)
-        .stdout(Stdio::piped());
-    let shown = show(&command);
-    let mut child = command
-        .spawn()
-        .with_context(|| format!("cannot start `{shown}`"))?;
-    let stdout = child.stdout.take().context("the child has no stdout")?;
-    let mut lines = BufReader::new(stdout);
-    let mut line = Vec::new();
-    while lines.read_until(b'\n', &mut line)? > 0 {
-        // A closed terminal must not stop the tests half-way.
-        let _ = std::io::stdout().write_all(&line);
-        summary.read_line(&String::from_utf8_lossy(&line));
-        line.clear();
+    let logs = Logs::new()?;
+    if room.is_none() && which.is_empty() {
+        let well = run_lanes(&logs, summary)?;
+        return logs.finish(summary, "cargo test --workspace", well);
     }
-    let status = child.wait()?;
-    // In this order: a test that skips itself in its kernel was counted there.
-    summary.read_kernels(&kernels.read()?);
-    summary.read_skips(&skips.read()?);
-    summary.finish(&shown, status.success());
-    Ok(())
+    let mut command = cargo(&args);
+    let shown = show(&command);
+    logs.tell(&mut command);
+    let (tell, told) = mpsc::channel();
+    let lane = std::thread::spawn(move || lanes::run(vec![command], &tell));
+    listen(&told, summary);
+    let well = lane.join().expect("a lane does not panic")?;
+    logs.finish(summary, &shown, well)
+}
+
+/// Builds first, then runs two lanes beside each other.
+fn run_lanes(logs: &Logs, summary: &mut Summary) -> Result<bool> {
+    let programs = lanes::build()?;
+    let (tell, told) = mpsc::channel();
+    let lanes = lanes::lanes(&programs).map(|mut lane| {
+        lane.iter_mut().for_each(|command| logs.tell(command));
+        let tell = tell.clone();
+        std::thread::spawn(move || lanes::run(lane, &tell))
+    });
+    drop(tell);
+    listen(&told, summary);
+    let mut well = true;
+    for lane in lanes {
+        well &= lane.join().expect("a lane does not panic")?;
+    }
+    Ok(well)
+}
+
+/// Shows and counts every line until all lanes have ended.
+fn listen(told: &mpsc::Receiver<String>, summary: &mut Summary) {
+    for line in told {
+        // A closed terminal must not stop the tests half-way.
+        let _ = std::io::stdout().write_all(line.as_bytes());
+        summary.read_line(&line);
+    }
+}
+
+/// What tests write beside the harness.
+struct Logs {
+    skips: Log,
+    kernels: Log,
+}
+
+impl Logs {
+    fn new() -> Result<Self> {
+        let (skips, kernels) = (Log::new("skips")?, Log::new("kernels")?);
+        Ok(Self { skips, kernels })
+    }
+
+    fn tell(&self, command: &mut Command) {
+        command
+            .env("MOOR_SKIP_LOG", &self.skips.path)
+            .env("MOOR_KERNEL_LOG", &self.kernels.path);
+    }
+
+    fn finish(&self, summary: &mut Summary, shown: &str, well: bool) -> Result<()> {
+        // In this order: a test that skips itself in its kernel was counted there.
+        summary.read_kernels(&self.kernels.read()?);
+        summary.read_skips(&self.skips.read()?);
+        summary.finish(shown, well);
+        Ok(())
+    }
 }
 
 /// Where tests write what the harness does not know; gone when the run ends.
