@@ -61,8 +61,8 @@ fn hostile_results_are_refused() {
         (r#"{"interfaces": [{}]}"#, Version::V0_4_0),
         (r#"{"ip4": {"ip": "fd00::1"}}"#, Version::V0_2_0),
         (r#"{"ip4": [], "ip6": 7}"#, Version::V0_1_0),
-        (r#"[]"#, Version::V1_1_0),
-        (r#"7"#, Version::V0_2_0),
+        ("[]", Version::V1_1_0),
+        ("7", Version::V0_2_0),
     ] {
         let value: Value = serde_json::from_str(text).expect("JSON");
         let error = CniResult::parse(&value, version).expect_err(text);
