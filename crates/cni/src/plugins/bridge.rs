@@ -201,7 +201,8 @@ fn attach(
 fn detach(call: &Call, mark: &Mark, wanted: Option<&Wanted>) -> Result<(), CniError> {
     let ends = node().and_then(|mut node| remove(&mut node, mark, call.request.netns.as_deref()));
     fault::point("bridge-pair-removed");
-    let check = if wanted.is_some_and(|w| w.spoof_check) {
+    // Without nft no rule was made here; one from before it was removed must not keep the pod from ending.
+    let check = if wanted.is_some_and(|w| w.spoof_check) && nft::present().is_ok() {
         spoof::remove(mark)
     } else {
         Ok(())

@@ -182,3 +182,35 @@ fn a_name_with_the_marks_of_a_rule_stays_a_name() {
     let rules = stage.rules();
     assert!(!rules.contains("c1-"), "{rules}");
 }
+
+#[test]
+fn without_nft_status_says_so_and_add_holds_nothing() {
+    // No tools: what counts is what the machine itself has.
+    let Some(stage) = Stage::new(WHAT) else {
+        return;
+    };
+    let installed = [
+        "/usr/sbin/nft",
+        "/usr/bin/nft",
+        "/sbin/nft",
+        "/usr/local/sbin/nft",
+    ];
+    let installed = installed
+        .iter()
+        .any(|path| std::path::Path::new(path).exists());
+    for key in ["macspoofchk", "ipMasq"] {
+        let pod = stage.pod("c1", gateway()).with(key, json!(true));
+        if installed {
+            pod.call("STATUS").ok();
+        } else {
+            for verb in ["STATUS", "ADD"] {
+                let (code, text) = pod.refuse(verb);
+                assert!(code == 50 && text.contains("nft"), "{code} {text}");
+            }
+            assert_eq!(pod.link(), None);
+        }
+        pod.del();
+        assert_clean(&stage, key);
+        pod.end();
+    }
+}
