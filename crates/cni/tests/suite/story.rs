@@ -93,7 +93,7 @@ impl World {
 
         // One subnet: by ARP and directly. The AMF sees the gNB's own address, and the gateway carries nothing.
         let server = carrier.listen(&amf.netns, AMF, N2);
-        let mut call = self.call(carrier, &gnb, &server, AMF);
+        let mut call = Call::new(carrier, &gnb, &server, AMF);
         assert_eq!(talk(&mut call), "hello");
         assert_eq!(neighbour(&gnb, AMF), Some(mac(&amf)));
         assert_eq!(self.carried(), 0);
@@ -102,7 +102,7 @@ impl World {
         let upf = pod(&self.core, "upf", UPF);
         upf.add();
         let other = carrier.listen(&upf.netns, UPF, N2);
-        let mut far = self.call(carrier, &gnb, &other, UPF);
+        let mut far = Call::new(carrier, &gnb, &other, UPF);
         assert_eq!(talk(&mut far), "hello");
         assert!(self.carried() > 0);
         assert_eq!(neighbour(&gnb, UPF), None);
@@ -128,34 +128,34 @@ impl World {
         let error = speak_into_the_void(&mut call.here);
         assert!(carrier.is_refusal(&error), "{error}");
         // And the next call is answered at its first packet.
-        let mut again = self.call(carrier, &gnb, &server, AMF);
+        let mut again = Call::new(carrier, &gnb, &server, AMF);
         assert_eq!(talk(&mut again), "hello");
         assert_eq!(neighbour(&gnb, AMF), Some(now));
         // The call through the gateway never noticed.
         assert_eq!(talk(&mut far), "hello");
 
-        for pod in [gnb, amf, upf] {
+        // The AMF's node dies, and nobody calls DEL. On the other node it has its address too, beside the gNB.
+        self.core.node.ip("link set eth1 down");
+        let moved = pod(&self.ran, "amf-moved", AMF);
+        moved.add();
+        learns(&gnb, AMF, &mac(&moved));
+        assert_eq!(self.owners(AMF), BTreeSet::from([mac(&moved)]));
+        let server = carrier.listen(&moved.netns, AMF, N2);
+        let error = speak_into_the_void(&mut again.here);
+        assert!(carrier.is_refusal(&error), "{error}");
+        let mut last = Call::new(carrier, &gnb, &server, AMF);
+        assert_eq!(talk(&mut last), "hello");
+
+        // The node comes back. The runtime cleans up what it had, and the address stays where it is.
+        for pod in [&amf, &upf] {
+            pod.del();
+        }
+        self.core.node.ip("link set eth1 up");
+        assert_eq!(self.owners(AMF), BTreeSet::from([mac(&moved)]));
+        for pod in [gnb, moved] {
             pod.del();
         }
         assert_eq!(self.owners(AMF), BTreeSet::new());
-    }
-
-    /// A call that is taken; not one of its first packets may be lost.
-    #[track_caller]
-    fn call(&self, carrier: Carrier, from: &Pod, server: &TcpListener, to: &str) -> Call {
-        let lost = carrier.first_packets_lost(&from.netns);
-        let here = carrier.connect(&from.netns, to, N2);
-        let (there, peer) = carrier.accept(server);
-        assert_eq!(
-            peer.ip().to_string(),
-            GNB,
-            "an address was changed on the way"
-        );
-        assert_eq!(carrier.first_packets_lost(&from.netns), lost);
-        Call {
-            here,
-            there: Some(there),
-        }
     }
 
     /// The MACs that answer for an address.
@@ -181,6 +181,23 @@ impl World {
 struct Call {
     here: TcpStream,
     there: Option<TcpStream>,
+}
+
+impl Call {
+    /// One that is taken; not one of its first packets may be lost.
+    #[track_caller]
+    fn new(carrier: Carrier, from: &Pod, server: &TcpListener, to: &str) -> Self {
+        let lost = carrier.first_packets_lost(&from.netns);
+        let here = carrier.connect(&from.netns, to, N2);
+        let (there, peer) = carrier::accept(server);
+        let peer = peer.ip().to_string();
+        assert_eq!(peer, GNB, "an address was changed on the way");
+        assert_eq!(carrier.first_packets_lost(&from.netns), lost);
+        Self {
+            here,
+            there: Some(there),
+        }
+    }
 }
 
 /// A pod whose `net1` has a fixed address and a default route through its subnet's gateway.

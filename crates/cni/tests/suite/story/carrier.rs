@@ -51,14 +51,6 @@ impl Carrier {
         TcpStream::from(fd.unwrap_or_else(|e| panic!("connect to {address}: {e}")))
     }
 
-    /// The next connection, and who made it.
-    #[track_caller]
-    pub(super) fn accept(self, listener: &TcpListener) -> (TcpStream, SocketAddr) {
-        let (stream, peer) = listener.accept().unwrap();
-        stream.set_read_timeout(Some(BOUND)).unwrap();
-        (stream, peer)
-    }
-
     /// How often a namespace has sent the first packet of a connection again.
     pub(super) fn first_packets_lost(self, netns: &Testns) -> u64 {
         match self {
@@ -98,6 +90,14 @@ impl Carrier {
         setsockopt(&fd, ReceiveTimeout, &bound)?;
         Ok(fd)
     }
+}
+
+/// The next connection, and who made it.
+#[track_caller]
+pub(super) fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    let (stream, peer) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(BOUND)).unwrap();
+    (stream, peer)
 }
 
 /// A counter of the kernel for a namespace: a line of names, and a line of values below it.
