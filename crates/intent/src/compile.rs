@@ -28,11 +28,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::answers::{Answers, Want};
-use crate::form::Item;
+use crate::form::{CLUSTER, Item, Side};
 use crate::input::{Object, error, warning};
 use crate::node::{self, NodeConfig};
 use crate::platform::AllowedNad;
-use crate::reach::{self, Asking, Consumer, Fabric, Reach};
+use crate::reach::{self, Asking, Consumer, Fabric, Reach, Via};
 use crate::{Form, Inputs, Scope, revision, status};
 pub(crate) use collector::address_of;
 
@@ -130,6 +130,19 @@ pub struct Compiled {
     pub statuses: BTreeMap<ObjectRef, Value>,
     /// What people should know, by object.
     pub findings: Vec<Finding>,
+}
+
+impl Compiled {
+    /// Who put each part of the form there: path, and `Kind/name field: rule (scope)` of each origin.
+    pub fn provenance(&self) -> BTreeMap<String, BTreeSet<String>> {
+        revision::provenance(&self.contributions)
+    }
+
+    /// The low-level objects that say what the published lists say. Local VRFs by prefix, transfer networks and
+    /// loopbacks are not among it.
+    pub fn low_level(&self) -> Vec<Value> {
+        revision::low_level(&self.revision.spec)
+    }
 }
 
 /// Compiles.
@@ -324,6 +337,19 @@ impl Draft {
                 self.findings.extend(findings);
                 Reach::default()
             }
+        }
+    }
+
+    /// A VRF of a matched Destination, and what it gives to the cluster.
+    pub(crate) fn lead(&mut self, scope: &Scope, via: &Via, imported: bool) {
+        let field = "spec.destinations";
+        let vrf = Item::Vrf(via.vrf.clone());
+        self.put(scope, vrf, field, "the VRF of a matched Destination");
+        let imports = via.imports.iter().filter(|_| imported);
+        for rule in imports {
+            let item = via.leak(Side::Import, CLUSTER, rule.clone());
+            let why = "prefixes of matched Destinations are imported";
+            self.put(scope, item, field, why);
         }
     }
 

@@ -34,6 +34,9 @@ impl Form {
                 there.insert(item.clone());
             }
         }
+        for items in all.values_mut() {
+            plain(items);
+        }
         Self(all.into_iter().map(|(s, i)| (s.clone(), i)).collect())
     }
 
@@ -64,6 +67,43 @@ impl Form {
             hash.update(b"\n");
         }
         hex(&hash.finalize())
+    }
+}
+
+/// Drops lines that another line of the same list says too: they change nothing, and who wrote both wrote one.
+fn plain(items: &mut BTreeSet<Item>) {
+    let mut wide: BTreeMap<(&str, Side, &str), Vec<&Leak>> = BTreeMap::new();
+    for item in items.iter() {
+        if let Item::Leak(leak) = item
+            && leak.order.is_none()
+            && leak.rule.permit
+            && (leak.rule.ge.is_some() || leak.rule.le.is_some())
+        {
+            let list = (leak.vrf.as_str(), leak.side, leak.inner.as_str());
+            wide.entry(list).or_default().push(leak);
+        }
+    }
+    if wide.is_empty() {
+        return;
+    }
+    let said = |leak: &Leak| {
+        let list = (leak.vrf.as_str(), leak.side, leak.inner.as_str());
+        let others = wide.get(&list).into_iter().flatten();
+        leak.order.is_none()
+            && leak.rule.permit
+            && others.into_iter().any(|other| {
+                other.rule != leak.rule
+                    && other.communities == leak.communities
+                    && other.rule.includes(&leak.rule)
+            })
+    };
+    let spare: Vec<Item> = items
+        .iter()
+        .filter(|item| matches!(item, Item::Leak(leak) if said(leak)))
+        .cloned()
+        .collect();
+    for item in spare {
+        items.remove(&item);
     }
 }
 
@@ -227,17 +267,28 @@ impl PrefixRule {
         }
     }
 
+    /// The lengths of routes that are meant, shortest and longest.
+    fn lengths(&self) -> (u8, u8) {
+        let own = self.prefix.prefix_len();
+        match (self.ge, self.le) {
+            (None, None) => (own, own),
+            (ge, le) => (
+                ge.unwrap_or(own),
+                le.unwrap_or_else(|| self.prefix.family().bits()),
+            ),
+        }
+    }
+
     /// Whether a route is meant.
     pub(crate) fn matches(&self, route: Cidr) -> bool {
-        let len = route.prefix_len();
-        let (low, high) = match (self.ge, self.le) {
-            (None, None) => (self.prefix.prefix_len(), self.prefix.prefix_len()),
-            (ge, le) => (
-                ge.unwrap_or(self.prefix.prefix_len()),
-                le.unwrap_or(route.family().bits()),
-            ),
-        };
-        self.prefix.covers(&route) && (low..=high).contains(&len)
+        let (low, high) = self.lengths();
+        self.prefix.covers(&route) && (low..=high).contains(&route.prefix_len())
+    }
+
+    /// Whether every route of another rule is meant.
+    pub(crate) fn includes(&self, other: &Self) -> bool {
+        let ((low, high), (from, to)) = (self.lengths(), other.lengths());
+        self.prefix.covers(&other.prefix) && low <= from && to <= high
     }
 }
 

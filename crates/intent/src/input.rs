@@ -82,6 +82,9 @@ pub struct Inputs {
     pub claimed: Answers,
 }
 
+/// The name of the only OperatorConfig.
+const CONFIG: &str = "cluster";
+
 /// The order in which objects count: older first; without a time of creation by kind and name.
 pub(crate) fn age<S>(object: &Object<S>) -> (&str, &str, &str) {
     // A time begins with a digit, which is before this.
@@ -96,6 +99,7 @@ impl Inputs {
         for object in objects {
             inputs.add(object);
         }
+        inputs.alone();
         inputs.nodes.sort_by(|a, b| a.name.cmp(&b.name));
         inputs.destinations.sort_by(|a, b| age(a).cmp(&age(b)));
         inputs
@@ -112,6 +116,23 @@ impl Inputs {
         inputs.mirror_targets.sort_by(|a, b| age(a).cmp(&age(b)));
         inputs.mirror_selectors.sort_by(|a, b| age(a).cmp(&age(b)));
         inputs
+    }
+
+    /// Of two objects with one name neither counts, or their order would decide.
+    fn alone(&mut self) {
+        let bad = &mut self.bad;
+        once(&mut self.destinations, bad);
+        once(&mut self.layer2_attachments, bad);
+        once(&mut self.vrf_attachments, bad);
+        once(&mut self.bgp_neighbors, bad);
+        once(&mut self.pod_networks, bad);
+        once(&mut self.collectors, bad);
+        once(&mut self.traffic_mirrors, bad);
+        once(&mut self.layer2s, bad);
+        once(&mut self.vrfs, bad);
+        once(&mut self.peerings, bad);
+        once(&mut self.mirror_targets, bad);
+        once(&mut self.mirror_selectors, bad);
     }
 
     fn add(&mut self, value: &Value) {
@@ -134,7 +155,12 @@ impl Inputs {
 
     fn configure(&mut self, value: &Value) {
         let id = reference(value);
-        let findings = check(value);
+        let mut findings = check(value);
+        if id.name != CONFIG {
+            let message = format!("there is one OperatorConfig, and it is called {CONFIG}");
+            let found = error(Code::InvalidField, &id, "metadata.name", message);
+            findings.push(found.help("rename it, or move what it says to the other"));
+        }
         if findings.iter().any(Finding::is_error) {
             self.bad.insert(id, findings);
             return;
@@ -222,6 +248,19 @@ impl Inputs {
             || self.vrfs.iter().any(|o| made(&o.created))
             || self.destinations.iter().any(|o| made(&o.created))
     }
+}
+
+fn once<S>(objects: &mut Vec<Object<S>>, bad: &mut BTreeMap<ObjectRef, Vec<Finding>>) {
+    let mut seen: BTreeMap<ObjectRef, usize> = BTreeMap::new();
+    for object in objects.iter() {
+        *seen.entry(object.id.clone()).or_default() += 1;
+    }
+    for (id, _) in seen.iter().filter(|(_, count)| **count > 1) {
+        let message = "it is there more than once".to_owned();
+        let found = error(Code::DuplicateObject, id, "metadata.name", message);
+        bad.insert(id.clone(), vec![found.help("remove all but one")]);
+    }
+    objects.retain(|object| seen[&object.id] == 1);
 }
 
 /// The key of an answer of Cluster API IPAM.

@@ -8,19 +8,24 @@
 //!      one Contribution per object ─► conflicts ─► Form ─► revision, nodes, platform, statuses
 //! ```
 //!
-//! The hands call four functions: [`Inputs::read`], [`wants`], [`compile`] and, offline, [`allocate`]; [`trace`] asks a
-//! node's configuration where a packet goes, [`rollout`] says which node is next. Same input, same bytes.
+//! The hands call four functions: [`Inputs::read`], [`wants`], [`compile`] and, offline, [`allocate`]. [`plan`] says what changes
+//! between two compilations, [`explain`] why something is there, [`graph`] draws one, [`adopt`] finds intents for low-level objects, [`mod@trace`] asks a node's configuration where a packet goes, [`rollout`] says which node is next. Same
+//! input, same bytes.
 //!
 //! Easy to get wrong: an object is all or nothing. One that loses a conflict, or names what does not exist, is set aside
 //! whole; one that ran before stays in its last good form, which is its [`Contribution`] of that time and not its spec,
 //! so that it no longer depends on anything that is there now.
 
+mod adopt;
 mod answers;
 mod compile;
 mod conflict;
+mod explain;
 mod form;
+mod graph;
 mod input;
 mod node;
+mod plan;
 mod platform;
 mod reach;
 mod revision;
@@ -29,14 +34,18 @@ mod scope;
 mod status;
 pub mod trace;
 
+pub use adopt::{Adoption, adopt};
 pub use answers::{Answers, Source, Want, allocate, wants};
 pub use compile::{Compiled, Contribution, Placed, Prior, compile};
+pub use explain::{Origin, Question, Reason, explain};
 pub use form::{
     Aggregate, Form, HostDevice, Item, Leak, LocalVrf, Loopback, Mirror, MirrorOn, Peer,
     PrefixRule, Segment, Side, Steer, Tunnel, VrfItem, Who,
 };
+pub use graph::{Dot, Graph, graph};
 pub use input::{Inputs, Node, Object};
 pub use node::NodeConfig;
+pub use plan::{Part, Plan, plan};
 pub use platform::AllowedNad;
 pub use revision::PART;
 pub use scope::Scope;

@@ -82,22 +82,22 @@ pub(crate) fn sriov_network(
     object(kind, Some(&config.namespaces.sriov), name, owner, spec)
 }
 
+/// What makes an object one: API version, kind, namespace and name.
+pub(crate) fn key(object: &Value) -> [String; 4] {
+    let text = |path: &str| {
+        let text = object.pointer(path).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    [
+        text("/apiVersion"),
+        text("/kind"),
+        text("/metadata/namespace"),
+        text("/metadata/name"),
+    ]
+}
+
 /// Sorted, each object once.
 pub(crate) fn merged(mut objects: Vec<Value>) -> Vec<Value> {
-    let key = |o: &Value| {
-        let text = |p: &str| {
-            o.pointer(p)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
-        [
-            text("/apiVersion"),
-            text("/kind"),
-            text("/metadata/namespace"),
-            text("/metadata/name"),
-        ]
-    };
     objects.sort_by_cached_key(key);
     objects.dedup_by_key(|o| key(o));
     objects

@@ -9,7 +9,7 @@ use mooring_api::kinds::schiff::{DestinationSpec, Route, RouteDirection, label};
 use mooring_api::{Cidr, Code, Finding, ObjectRef, Selector};
 
 use crate::compile::Prior;
-use crate::form::{CLUSTER, Item, LocalVrf, PrefixRule, VrfItem, short_hash};
+use crate::form::{CLUSTER, Item, Leak, LocalVrf, PrefixRule, Side, VrfItem, short_hash};
 use crate::input::{Object, age, error};
 use crate::{Inputs, Scope};
 
@@ -143,6 +143,23 @@ pub(crate) struct Via {
     pub(crate) imports: BTreeSet<PrefixRule>,
     pub(crate) exports: BTreeSet<PrefixRule>,
     pub(crate) communities: BTreeSet<String>,
+}
+
+impl Via {
+    /// A route between the VRF and an inner one.
+    pub(crate) fn leak(&self, side: Side, inner: &str, rule: PrefixRule) -> Item {
+        Item::Leak(Leak {
+            vrf: self.vrf.name.clone(),
+            side,
+            inner: inner.to_owned(),
+            rule,
+            communities: match side {
+                Side::Export => self.communities.clone(),
+                Side::Import => BTreeSet::new(),
+            },
+            order: None,
+        })
+    }
 }
 
 /// What selects.

@@ -9,11 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use mooring_api::HostCidr;
 use mooring_api::kinds::mooring::{CompiledRevision, CompiledRevisionSpec, ProvenanceEntry};
 use mooring_api::kinds::schiff::{
-    BGPPeeringSpec, BgpRevision, GreProtocol, ItemAction, Layer2NetworkConfigurationSpec,
-    Layer2Revision, LoopbackPeer, MirrorObject, MirrorSelectorRevision, MirrorSelectorSpec,
-    MirrorTargetRevision, MirrorTargetSpec, NetworkConfigRevision, NetworkConfigRevisionSpec,
-    PeeringVlan, PrefixItem, VRFRouteConfigurationSpec, VrfRevision,
+    API_VERSION, BGPPeeringSpec, BgpRevision, GreProtocol, ItemAction,
+    Layer2NetworkConfigurationSpec, Layer2Revision, LoopbackPeer, MirrorObject,
+    MirrorSelectorRevision, MirrorSelectorSpec, MirrorTargetRevision, MirrorTargetSpec,
+    NetworkConfigRevision, NetworkConfigRevisionSpec, PeeringVlan, PrefixItem,
+    VRFRouteConfigurationSpec, VrfRevision,
 };
+use serde_json::{Value, json};
 
 use crate::compile::Contribution;
 use crate::form::{Item, Leak, MirrorOn, Peer, PrefixRule, Side, Who, short_hash};
@@ -106,6 +108,43 @@ pub(crate) fn revision(contributions: &[Contribution], digest: &str) -> NetworkC
     spec.mirror_targets.dedup();
     spec.mirror_selectors.sort_by_key(|s| s.name.clone());
     NetworkConfigRevision::new(&digest[..10], spec)
+}
+
+/// The low-level objects that say the lists of a revision, for people and for the Go operator.
+pub(crate) fn low_level(spec: &NetworkConfigRevisionSpec) -> Vec<Value> {
+    let object = |kind: &str, name: &str, spec: Value| {
+        // A VRF may have an underscore, an object may not.
+        let name = name.to_lowercase().replace('_', "-");
+        json!({
+            "apiVersion": API_VERSION, "kind": kind,
+            "metadata": { "name": name }, "spec": spec,
+        })
+    };
+    let mut objects = Vec::new();
+    for l in &spec.layer2 {
+        objects.push(object(
+            "Layer2NetworkConfiguration",
+            &l.name,
+            status::value(&l.spec),
+        ));
+    }
+    for v in &spec.vrf {
+        objects.push(object(
+            "VRFRouteConfiguration",
+            &v.name,
+            status::value(&v.spec),
+        ));
+    }
+    for b in &spec.bgp {
+        objects.push(object("BGPPeering", &b.name, status::value(&b.spec)));
+    }
+    for t in &spec.mirror_targets {
+        objects.push(object("MirrorTarget", &t.name, status::value(&t.spec)));
+    }
+    for m in &spec.mirror_selectors {
+        objects.push(object("MirrorSelector", &m.name, status::value(&m.spec)));
+    }
+    objects
 }
 
 /// A name for what several objects may say together.
@@ -275,11 +314,12 @@ pub(crate) fn compiled(
     }
     let mut bodies = BTreeSet::new();
     for (name, config) in nodes {
-        let body = status::value(&config.network);
-        let text = body.to_string();
+        // Most nodes are equal, and text costs less than a value.
+        let text = serde_json::to_string(&config.network).expect("keys are text");
         let hash = short_hash(&text, 16);
         if bodies.insert(hash.clone()) {
             next(&mut parts, text.len());
+            let body = status::value(&config.network);
             last(&mut parts).bodies.insert(hash.clone(), body);
         }
         next(&mut parts, name.len() + hash.len());
@@ -296,7 +336,7 @@ pub(crate) fn compiled(
     let count = u16::try_from(parts.len()).unwrap_or(u16::MAX);
     let numbered = parts.into_iter().enumerate().map(|(at, mut spec)| {
         let at = u16::try_from(at).unwrap_or(u16::MAX);
-        spec.revision = digest.to_owned();
+        digest.clone_into(&mut spec.revision);
         (spec.part, spec.parts) = (at, count);
         let name = match at {
             0 => digest[..10].to_owned(),

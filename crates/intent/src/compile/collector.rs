@@ -87,7 +87,8 @@ fn pending(
         draft.warn(Code::ClaimPending, "spec.mirrorDestination", message, help);
     }
     let wrong = |n: &&str| answer(n).is_some_and(|a| Family::of(a) != Family::of(*address));
-    if let Some(node) = active.iter().find(|n| wrong(n)) {
+    let said = draft.is_bad();
+    if let Some(node) = active.iter().find(|n| wrong(n) && !said) {
         let message =
             format!("the collector is {address}, and {node} would send from another family");
         let help = "give the mirror Destination a loopback of the collector's family";

@@ -15,7 +15,7 @@ use mooring_api::{AddrRange, Cidr, Code, Family, HostCidr, Mac};
 use super::{Context, Draft, family_key, gateway, key_of, node_key, seconds, timers, workload_as};
 use crate::Scope;
 use crate::answers::{Source, Want};
-use crate::form::{CLUSTER, HostDevice, Item, Leak, Peer, PrefixRule, Segment, Side, Who};
+use crate::form::{CLUSTER, HostDevice, Item, Peer, PrefixRule, Segment, Side, Who};
 use crate::input::Object;
 use crate::platform::{AllowedNad, sriov_network};
 use crate::reach::Reach;
@@ -183,41 +183,16 @@ fn segment(
     );
     let bgp = spec.bgp.as_ref().filter(|bgp| bgp.enabled);
     for (name, via) in &reach.vrfs {
-        draft.put(
-            scope,
-            Item::Vrf(via.vrf.clone()),
-            "spec.destinations",
-            "the VRF of a matched Destination",
-        );
+        draft.lead(scope, via, inner == CLUSTER);
         for subnet in gateways.iter().map(HostCidr::subnet) {
             draft
                 .contribution
                 .subnets
                 .push((name.clone(), subnet, format!("vni {vni}")));
         }
-        let leak = |side, rule| {
-            Item::Leak(Leak {
-                vrf: name.clone(),
-                side,
-                inner: inner.clone(),
-                rule,
-                communities: match side {
-                    Side::Export => via.communities.clone(),
-                    Side::Import => BTreeSet::new(),
-                },
-                order: None,
-            })
-        };
-        if inner == CLUSTER {
-            for rule in &via.imports {
-                let item = leak(Side::Import, rule.clone());
-                let why = "prefixes of matched Destinations are imported";
-                draft.put(scope, item, "spec.destinations", why);
-            }
-        }
         if bgp.is_none_or(|bgp| bgp.advertise_transfer_network) {
             for subnet in spec.network.subnets() {
-                let item = leak(Side::Export, PrefixRule::exact(subnet));
+                let item = via.leak(Side::Export, &inner, PrefixRule::exact(subnet));
                 draft.put(scope, item, "spec.network", "the own subnet is exported");
             }
         }
@@ -226,7 +201,7 @@ fn segment(
                 Some(_) => PrefixRule::inside(rule.prefix),
                 None => rule.clone(),
             };
-            let item = leak(Side::Export, rule);
+            let item = via.leak(Side::Export, &inner, rule);
             draft.put(scope, item, "spec.routes", "a route with direction export");
         }
     }

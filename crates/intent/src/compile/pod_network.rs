@@ -1,13 +1,11 @@
 //! PodNetwork: pools of the CNI, and the way from their addresses to the VRFs.
 
-use std::collections::BTreeSet;
-
 use mooring_api::Cidr;
 use mooring_api::kinds::schiff::{PodNetworkSpec, PodNetworkStatus};
 
 use super::vrf_attachment::steer;
 use super::{Context, Draft};
-use crate::form::{Aggregate, CLUSTER, Item, Leak, PrefixRule, Side};
+use crate::form::{Aggregate, CLUSTER, Item, PrefixRule, Side};
 use crate::input::Object;
 use crate::platform;
 
@@ -32,33 +30,7 @@ pub(super) fn contribute(object: &Object<PodNetworkSpec>, context: &Context<'_>)
         "spec.network",
     );
     for (name, via) in &reach.vrfs {
-        let leak = |side, rule| {
-            Item::Leak(Leak {
-                vrf: name.clone(),
-                side,
-                inner: CLUSTER.to_owned(),
-                rule,
-                communities: match side {
-                    Side::Export => via.communities.clone(),
-                    Side::Import => BTreeSet::new(),
-                },
-                order: None,
-            })
-        };
-        let vrf = Item::Vrf(via.vrf.clone());
-        draft.put(
-            &scope,
-            vrf,
-            "spec.destinations",
-            "the VRF of a matched Destination",
-        );
-        if !steered {
-            for rule in &via.imports {
-                let item = leak(Side::Import, rule.clone());
-                let why = "prefixes of matched Destinations are imported";
-                draft.put(&scope, item, "spec.destinations", why);
-            }
-        }
+        draft.lead(&scope, via, !steered);
         for subnet in &subnets {
             let own = object.id.to_string();
             draft
@@ -74,11 +46,11 @@ pub(super) fn contribute(object: &Object<PodNetworkSpec>, context: &Context<'_>)
                 "the subnet is announced as a whole",
             );
             // The CNI announces blocks and addresses of it.
-            let item = leak(Side::Export, PrefixRule::inside(*subnet));
+            let item = via.leak(Side::Export, CLUSTER, PrefixRule::inside(*subnet));
             draft.put(&scope, item, "spec.network", "the own subnet is exported");
         }
         for rule in &via.exports {
-            let item = leak(Side::Export, rule.clone());
+            let item = via.leak(Side::Export, CLUSTER, rule.clone());
             draft.put(&scope, item, "spec.routes", "a route with direction export");
         }
     }

@@ -95,18 +95,17 @@ pub(super) fn check(draft: &mut Draft, written: Option<&TrafficMatch>) -> Traffi
         let parsed = text
             .parse::<HostCidr>()
             .or_else(|_| text.parse().map(HostCidr::single));
-        match parsed {
-            Ok(read) => *prefix = Some(read.subnet().to_string()),
-            Err(_) => {
-                let field = format!("spec.trafficMatch.{name}");
-                let message = format!("{field} is {text:?}, which is no network");
-                draft.error(
-                    Code::InvalidField,
-                    &field,
-                    message,
-                    "write it like 203.0.113.0/24",
-                );
-            }
+        if let Ok(read) = parsed {
+            *prefix = Some(read.subnet().to_string());
+        } else {
+            let field = format!("spec.trafficMatch.{name}");
+            let message = format!("{field} is {text:?}, which is no network");
+            draft.error(
+                Code::InvalidField,
+                &field,
+                message,
+                "write it like 203.0.113.0/24",
+            );
         }
     }
     if let Some(protocol) = &mut traffic.protocol {

@@ -15,7 +15,7 @@ use super::layer2_attachment::ambiguous;
 use super::{Context, Draft, family_key, key_of};
 use crate::Scope;
 use crate::answers::{Source, Want};
-use crate::form::{Aggregate, CLUSTER, Item, Leak, PrefixRule, Side, Steer};
+use crate::form::{Aggregate, CLUSTER, Item, PrefixRule, Side, Steer};
 use crate::input::Object;
 use crate::platform::{self, Inbound, Outbound};
 use crate::reach::{Reach, local_of};
@@ -209,33 +209,7 @@ fn connect(
     let own = connection.routes.iter().any(|r| !r.prefixes.is_empty());
     let steered = steer(draft, object, context, &reach, scope, &hosts, own, field);
     for (name, via) in &reach.vrfs {
-        let leak = |side, rule| {
-            Item::Leak(Leak {
-                vrf: name.clone(),
-                side,
-                inner: CLUSTER.to_owned(),
-                rule,
-                communities: match side {
-                    Side::Export => via.communities.clone(),
-                    Side::Import => BTreeSet::new(),
-                },
-                order: None,
-            })
-        };
-        let vrf = Item::Vrf(via.vrf.clone());
-        draft.put(
-            scope,
-            vrf,
-            "spec.destinations",
-            "the VRF of a matched Destination",
-        );
-        if !steered {
-            for rule in &via.imports {
-                let item = leak(Side::Import, rule.clone());
-                let why = "prefixes of matched Destinations are imported";
-                draft.put(scope, item, "spec.destinations", why);
-            }
-        }
+        draft.lead(scope, via, !steered);
         for subnet in &subnets {
             let (vrf, prefix) = (name.clone(), *subnet);
             let item = Item::Aggregate(Aggregate { vrf, prefix });
@@ -245,15 +219,15 @@ fn connect(
                 "spec.network",
                 "the subnet is announced as a whole",
             );
-            let item = leak(Side::Export, PrefixRule::exact(*subnet));
+            let item = via.leak(Side::Export, CLUSTER, PrefixRule::exact(*subnet));
             draft.put(scope, item, "spec.network", "the own subnet is exported");
         }
         for prefix in &hosts {
-            let item = leak(Side::Export, PrefixRule::exact(*prefix));
+            let item = via.leak(Side::Export, CLUSTER, PrefixRule::exact(*prefix));
             draft.put(scope, item, field, "addresses of a connection are exported");
         }
         for rule in &via.exports {
-            let item = leak(Side::Export, rule.clone());
+            let item = via.leak(Side::Export, CLUSTER, rule.clone());
             draft.put(scope, item, field, "a route with direction export");
         }
     }

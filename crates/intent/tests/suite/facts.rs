@@ -137,8 +137,7 @@ fn more_addresses_than_the_subnet_has_are_refused() {
 fn explicit_addresses_of_all_objects_are_kept_free() {
     let fixed = ATTACHMENT
         .replace("name: v}", "name: z}")
-        .replace("count: COUNT}", "addresses: [192.0.2.1]}")
-        .replace("192.0.2.0/29", "192.0.2.0/29");
+        .replace("count: COUNT}", "addresses: [192.0.2.1]}");
     let objects = documents(&format!(
         "{BASE}{}{fixed}",
         ATTACHMENT.replace("COUNT", "1")

@@ -9,8 +9,11 @@
 mod cases;
 mod facts;
 mod oracle;
+mod plans;
 mod properties;
 mod published;
+mod rules;
+mod seed;
 mod settle;
 mod simulate;
 

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use mooring_intent::{Answers, Prior};
+use mooring_intent::trace::trace;
+use mooring_intent::{Answers, Inputs, Prior, adopt};
 use mooring_testkit::oracles;
 use serde_json::{Value, json};
 
@@ -109,4 +110,188 @@ spec:
     };
     assert_eq!(vlans(&before), ["vlan.501"]);
     assert_eq!(vlans(&beside), ["l2.vlan1"], "one VLAN has one device");
+}
+
+/// The same network as intents: segments, addresses for ingress and egress in both VRFs, looked up by source.
+const SAME: &str = "
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Destination, metadata: {name: m2m, labels: {from: m2m-segment}},
+ spec: {vrf: m2m, vni: 2002026, routeTarget: '65188:2026', prefixes: [10.102.0.1/32, 'fda5:25c1:193c::/64'], moreSpecifics: true}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Destination, metadata: {name: m2m-by-source, labels: {from: m2m}},
+ spec: {vrf: m2m, vni: 2002026, routeTarget: '65188:2026', sbr: {enabled: true}}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Destination, metadata: {name: c2m, labels: {from: c2m-segment}},
+ spec: {vrf: c2m, vni: 2002027, routeTarget: '65188:2027'}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Destination, metadata: {name: c2m-by-source, labels: {from: c2m}},
+ spec: {vrf: c2m, vni: 2002027, routeTarget: '65188:2027', sbr: {enabled: true}}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Layer2Attachment, metadata: {name: vlan1},
+ spec: {network: {vlanID: 501, vni: 4000002, ipv4: {subnet: 10.250.0.0/24}, subnet: 'fd94:685b:30cf:501::/64'},
+        anycastMac: '1a:ee:cf:2f:a7:a8', interfaceName: vlan1, destinations: {matchLabels: {from: m2m-segment}}}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Layer2Attachment, metadata: {name: vlan2},
+ spec: {network: {vlanID: 502, vni: 4000003, ipv4: {subnet: 10.250.1.0/24}, subnet: 'fd94:685b:30cf:502::/64'},
+        anycastMac: '1a:ee:cf:2f:a7:a9', interfaceName: vlan2, destinations: {matchLabels: {from: m2m-segment}}}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Layer2Attachment, metadata: {name: vlan3},
+ spec: {network: {vlanID: 503, vni: 4000004, ipv4: {subnet: 10.250.30.0/24}, subnet: 'fd94:685b:30cf:503::/64'},
+        anycastMac: '1a:ee:cf:2f:a7:a8', interfaceName: vlan3, destinations: {matchLabels: {from: c2m-segment}}}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: VRFAttachment, metadata: {name: m2m-egress},
+ spec: {network: {ipv4: {subnet: 10.250.2.0/30}, subnet: 'fd90:4dbf:396d::/126'}, destinations: {matchLabels: {from: m2m}},
+        connections: [{name: out, direction: outbound}]}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: VRFAttachment, metadata: {name: m2m-ingress},
+ spec: {network: {ipv4: {subnet: 10.250.4.0/24}, subnet: 'fdbb:6b17:90ba::/64'}, destinations: {matchLabels: {from: m2m}},
+        connections: [{name: in, direction: inbound, count: 4}]}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: VRFAttachment, metadata: {name: c2m-egress},
+ spec: {network: {ipv4: {subnet: 10.250.6.0/30}, subnet: 'fde8:e5cf:d314::/126'}, destinations: {matchLabels: {from: c2m}},
+        connections: [{name: out, direction: outbound}]}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: VRFAttachment, metadata: {name: c2m-ingress},
+ spec: {network: {ipv4: {subnet: 10.250.5.0/24}, subnet: 'fdb2:e3e1:fcbf::/64'}, destinations: {matchLabels: {from: c2m}},
+        connections: [{name: in, direction: inbound, count: 4}]}}
+";
+
+#[test]
+fn intents_that_say_the_same_network_send_every_packet_the_same_way() {
+    let Some(oracles) = oracles("packets of the low-level network and of its intents") else {
+        return;
+    };
+    let text = fs::read_to_string(oracles.join("schiff/network-operator-configs.yaml")).unwrap();
+    let compiled = |text: &str| {
+        let mut objects = documents(text);
+        objects.push(node("worker-1"));
+        run(&objects, &Answers::default(), &Prior::default()).0
+    };
+    let (low, same) = (compiled(&text), compiled(SAME));
+    assert!(
+        same.findings.iter().all(|f| !f.is_error()),
+        "{:#?}",
+        same.findings
+    );
+    let (low, same) = (
+        &low.nodes["worker-1"].network,
+        &same.nodes["worker-1"].network,
+    );
+    assert_eq!(low.layer2s, same.layer2s, "segments are equal to the byte");
+    let names = |spec: &mooring_api::kinds::schiff::NodeNetworkConfigSpec| -> Vec<String> {
+        let fabric = spec.fabric_vrfs.keys();
+        fabric.chain(spec.local_vrfs.keys()).cloned().collect()
+    };
+    assert_eq!(names(low), names(same));
+    // What differs: filters name hosts instead of everything inside a subnet, rules hosts instead of subnets, and the
+    // range of workload BGP (10.250.3.0/24) belongs to no intent here.
+    let sources = [
+        "10.250.0.7",
+        "10.250.1.7",
+        "10.250.30.7",
+        "10.250.2.1",
+        "10.250.4.1",
+        "10.250.4.4",
+        "10.250.6.1",
+        "10.250.5.1",
+        "10.244.0.1",
+        "fd94:685b:30cf:501::7",
+        "fd94:685b:30cf:503::7",
+        "fdbb:6b17:90ba::1",
+        "fdb2:e3e1:fcbf::2",
+        "fd90:4dbf:396d::1",
+    ];
+    let targets = [
+        "10.102.0.1",
+        "10.102.0.2",
+        "10.250.0.9",
+        "10.250.1.9",
+        "10.250.30.9",
+        "8.8.8.8",
+        "fda5:25c1:193c::5",
+        "fd94:685b:30cf:502::9",
+        "2001:db8::1",
+    ];
+    let mut told = 0;
+    for source in sources {
+        for target in targets
+            .iter()
+            .filter(|t| t.contains(':') == source.contains(':'))
+        {
+            let story = |spec| trace(spec, source.parse().unwrap(), target.parse().unwrap());
+            let (one, other) = (story(low), story(same));
+            assert_eq!(
+                one.end, other.end,
+                "{source} to {target}: {one:#?} {other:#?}"
+            );
+            told += 1;
+        }
+    }
+    assert!(told > 60, "only {told} packets");
+}
+
+#[test]
+fn adoption_of_the_low_level_network_changes_nothing_and_names_its_residue() {
+    let Some(oracles) = oracles("adoption of the low-level network") else {
+        return;
+    };
+    let text = fs::read_to_string(oracles.join("schiff/network-operator-configs.yaml")).unwrap();
+    let mut objects = documents(&text);
+    objects.push(node("worker-1"));
+    let before = run(&objects, &Answers::default(), &Prior::default()).0;
+    let adoption = adopt(&Inputs::read(&objects));
+    assert_eq!(adoption.digest, before.digest);
+    let named = |list: &[Value]| -> Vec<String> {
+        let name = |o: &Value| {
+            format!(
+                "{}/{}",
+                o["kind"].as_str().unwrap(),
+                o["metadata"]["name"].as_str().unwrap()
+            )
+        };
+        list.iter().map(name).collect()
+    };
+    assert_eq!(
+        named(&adoption.intents),
+        [
+            "Destination/c2m",
+            "Destination/m2m",
+            "Destination/m2m-inside",
+            "Layer2Attachment/vlan1",
+            "Layer2Attachment/vlan2",
+            "Layer2Attachment/vlan3",
+        ]
+    );
+    // Lines with everything inside a subnet, sources and aggregates are what no intent says.
+    let residue = [
+        "VRFRouteConfiguration/c2m-test-vrf",
+        "VRFRouteConfiguration/m2m-test-vrf",
+    ];
+    assert_eq!(named(&adoption.residue), residue);
+    let m2m = &adoption.residue[1]["spec"];
+    assert_eq!(
+        m2m["import"].as_array().unwrap().len(),
+        0,
+        "the Destinations say them"
+    );
+    assert_eq!(m2m["export"].as_array().unwrap().len(), 10);
+
+    // Beside the originals, and in their place: the same revision, the same agents.
+    let mut beside = objects.clone();
+    beside.extend(adoption.intents.clone());
+    let mut instead = adoption.intents.clone();
+    instead.extend(adoption.residue.clone());
+    instead.push(node("worker-1"));
+    for objects in [beside, instead] {
+        let after = run(&objects, &Answers::default(), &Prior::default()).0;
+        assert!(
+            after.findings.iter().all(|f| !f.is_error()),
+            "{:#?}",
+            after.findings
+        );
+        assert_eq!(before.digest, after.digest);
+        assert_eq!(
+            before.nodes["worker-1"].network,
+            after.nodes["worker-1"].network
+        );
+    }
 }

@@ -327,3 +327,30 @@ fn low_level_objects_are_warned_of_or_denied_as_the_platform_says() {
     assert_eq!(loser(&denied).1, Code::LowLevelObject);
     assert!(denied.nodes["a1"].network.layer2s.is_empty());
 }
+
+#[test]
+fn of_two_objects_with_one_name_neither_counts() {
+    let one = segment(
+        "same",
+        "",
+        "a",
+        "network: {vlanID: 10, vni: 1010}, interfaceName: one",
+    );
+    let two = segment(
+        "same",
+        "",
+        "a",
+        "network: {vlanID: 11, vni: 1011}, interfaceName: two",
+    );
+    let compiled = text(&format!("{NODES}{one}{two}"));
+    assert_eq!(codes(&compiled), ["DuplicateObject"]);
+    assert_eq!(carried(&compiled), Vec::<&str>::new());
+}
+
+#[test]
+fn a_second_operator_config_is_refused_and_changes_nothing() {
+    let other = "---\n{apiVersion: mooring.dev/v1alpha1, kind: OperatorConfig, metadata: {name: other}, spec: {lowLevel: deny}}\n";
+    let compiled = text(&format!("{NODES}{other}"));
+    assert_eq!(codes(&compiled), ["InvalidField"]);
+    assert_eq!(compiled.digest, text(NODES).digest);
+}

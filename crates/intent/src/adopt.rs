@@ -1,0 +1,345 @@
+//! Adoption: from low-level objects to intents, with the proof that nothing changes.
+//!
+//! A step is taken only if the digest of the form stays what it was: first a segment becomes a Layer2Attachment, then every
+//! line of a low-level object that the intents now say goes. What is left is the residue: low-level objects that intents
+//! cannot say (yet), smaller than before. Intents and residue together are the network that was there, to the byte.
+//!
+//! Easy to get wrong: a proof by digest says nothing about the host's half, where `vlan.501` becomes `l2.vlan501`.
+
+use mooring_api::kinds::schiff::{
+    API_VERSION, DestinationSpec, Ipv4Config, ItemAction, Layer2AttachmentSpec,
+    Layer2NetworkConfigurationSpec, NetworkSpec, PrefixItem, VRFRouteConfigurationSpec, label,
+};
+use mooring_api::{Code, Family, Finding, ObjectRef, Selector, VlanId};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::compile::gateway;
+use crate::input::Object;
+use crate::{Answers, Inputs, Prior, compile, status};
+
+/// What low-level objects become.
+#[derive(Clone, Debug, Default)]
+pub struct Adoption {
+    /// Intents to apply.
+    pub intents: Vec<Value>,
+    /// What stays low-level, and in which form.
+    pub residue: Vec<Value>,
+    /// Low-level objects that intents and residue replace.
+    pub replaced: Vec<ObjectRef>,
+    /// Why something stays.
+    pub findings: Vec<Finding>,
+    /// The digest of the form before and after.
+    pub digest: String,
+}
+
+/// Finds intents for the low-level objects of the inputs. Compiles once per line, so it is for a person and not for a loop.
+pub fn adopt(inputs: &Inputs) -> Adoption {
+    let mut trial = Trial::new(inputs);
+    trial.destinations();
+    trial.segments();
+    trial.lines();
+    trial.finish()
+}
+
+struct Trial<'a> {
+    before: &'a Inputs,
+    now: Inputs,
+    digest: String,
+    made: Vec<ObjectRef>,
+    findings: Vec<Finding>,
+}
+
+fn digest(inputs: &Inputs) -> String {
+    compile(inputs, &Answers::default(), &Prior::default()).digest
+}
+
+impl<'a> Trial<'a> {
+    fn new(before: &'a Inputs) -> Self {
+        Self {
+            before,
+            now: before.clone(),
+            digest: digest(before),
+            made: Vec::new(),
+            findings: Vec::new(),
+        }
+    }
+
+    /// Takes a step if it changes nothing.
+    fn step(&mut self, change: impl FnOnce(&mut Inputs)) -> bool {
+        let mut next = self.now.clone();
+        change(&mut next);
+        let equal = digest(&next) == self.digest;
+        if equal {
+            self.now = next;
+        }
+        equal
+    }
+
+    /// What each VRF leads to: exact prefixes, and those with everything inside.
+    fn destinations(&mut self) {
+        let mut vrfs: Vec<&VRFRouteConfigurationSpec> = Vec::new();
+        for object in &self.before.vrfs {
+            vrfs.push(&object.spec);
+        }
+        vrfs.sort_by_key(|spec| (&spec.vrf, spec.seq));
+        for spec in vrfs {
+            let exact = |item: &&PrefixItem| item.ge.is_none() && item.le.is_none();
+            let inside = |item: &&PrefixItem| {
+                let bits = item.cidr.family().bits();
+                item.ge.is_none() && item.le == Some(bits) && !item.cidr.is_default()
+            };
+            let permits = spec
+                .import
+                .iter()
+                .filter(|i| i.action == ItemAction::Permit);
+            let permits: Vec<&PrefixItem> = permits.collect();
+            let lists = [
+                (
+                    String::new(),
+                    false,
+                    permits.iter().copied().filter(exact).collect::<Vec<_>>(),
+                ),
+                (
+                    "-inside".to_owned(),
+                    true,
+                    permits.iter().copied().filter(inside).collect(),
+                ),
+            ];
+            for (suffix, more_specifics, items) in lists {
+                if more_specifics && items.is_empty() {
+                    continue;
+                }
+                self.destination(spec, &suffix, more_specifics, &items);
+            }
+        }
+    }
+
+    fn destination(
+        &mut self,
+        spec: &VRFRouteConfigurationSpec,
+        suffix: &str,
+        more_specifics: bool,
+        items: &[&PrefixItem],
+    ) {
+        let Ok(vrf) = spec.vrf.parse() else {
+            return;
+        };
+        let name = format!("{}{suffix}", slug(&spec.vrf));
+        let id = ObjectRef::new(API_VERSION, "Destination", &name);
+        if let Some(known) = self.now.destinations.iter_mut().find(|d| d.id == id) {
+            if self.made.contains(&id) {
+                known.spec.prefixes.extend(items.iter().map(|i| i.cidr));
+                known.spec.prefixes.sort();
+                known.spec.prefixes.dedup();
+            }
+            return;
+        }
+        let object = Object {
+            id: id.clone(),
+            created: None,
+            labels: [(label::VRF.to_owned(), spec.vrf.clone())].into(),
+            spec: DestinationSpec {
+                vrf,
+                prefixes: items.iter().map(|i| i.cidr).collect(),
+                more_specifics,
+                vni: spec.vni,
+                route_target: spec.route_target.as_ref().and_then(|rt| rt.parse().ok()),
+                community: None,
+                loopbacks: Vec::new(),
+                sbr: None,
+            },
+        };
+        if self.step(|inputs| inputs.destinations.push(object)) {
+            self.made.push(id);
+        }
+    }
+
+    /// Every segment that an attachment can say.
+    fn segments(&mut self) {
+        for object in &self.before.layer2s {
+            let Some(spec) = attachment(&object.spec) else {
+                let why = "a Layer2Attachment cannot say its gateways, offload or VRF";
+                self.stays(&object.id, why);
+                continue;
+            };
+            let id = ObjectRef::new(API_VERSION, "Layer2Attachment", &object.id.name);
+            let new = Object {
+                id: id.clone(),
+                created: object.created.clone(),
+                labels: object.labels.clone(),
+                spec,
+            };
+            let taken = self.step(|inputs| {
+                inputs.layer2s.retain(|o| o.id != object.id);
+                inputs.layer2_attachments.push(new);
+            });
+            if taken {
+                self.made.push(id);
+            } else {
+                let why = "an attachment would add routes that were not there";
+                self.stays(&object.id, why);
+            }
+        }
+    }
+
+    fn stays(&mut self, id: &ObjectRef, why: &str) {
+        let message = format!("it stays low-level: {why}");
+        let found = Finding::info(Code::LowLevelObject, message)
+            .on(id)
+            .at("spec");
+        self.findings
+            .push(found.help("it goes on working beside intents"));
+    }
+
+    /// Drops whatever the intents say too, line by line; then objects that say nothing.
+    fn lines(&mut self) {
+        for object in &self.before.vrfs {
+            let spec = &object.spec;
+            for at in (0..spec.import.len()).rev() {
+                self.step(|inputs| {
+                    edit(inputs, &object.id, |spec| {
+                        spec.import.remove(at);
+                    });
+                });
+            }
+            for at in (0..spec.export.len()).rev() {
+                self.step(|inputs| {
+                    edit(inputs, &object.id, |spec| {
+                        spec.export.remove(at);
+                    });
+                });
+            }
+            for at in (0..spec.aggregate.len()).rev() {
+                self.step(|inputs| {
+                    edit(inputs, &object.id, |spec| {
+                        spec.aggregate.remove(at);
+                    });
+                });
+            }
+            let gone = self.step(|inputs| inputs.vrfs.retain(|o| o.id != object.id));
+            if !gone {
+                self.stays(&object.id, "it has lines that no intent says");
+            }
+        }
+    }
+
+    fn finish(self) -> Adoption {
+        let mut adoption = Adoption {
+            digest: self.digest,
+            findings: self.findings,
+            ..Adoption::default()
+        };
+        let made = &self.made;
+        let destinations = self
+            .now
+            .destinations
+            .iter()
+            .filter(|o| made.contains(&o.id));
+        adoption.intents.extend(destinations.map(written));
+        let attachments = self.now.layer2_attachments.iter();
+        let attachments = attachments.filter(|o| made.contains(&o.id));
+        adoption.intents.extend(attachments.map(written));
+        let (before, now) = (self.before, &self.now);
+        for object in &before.layer2s {
+            if now.layer2s.contains(object) {
+                adoption.residue.push(written(object));
+            } else {
+                adoption.replaced.push(object.id.clone());
+            }
+        }
+        for object in &before.vrfs {
+            let left = now.vrfs.iter().find(|o| o.id == object.id);
+            adoption.residue.extend(left.map(written));
+            if left != Some(object) {
+                adoption.replaced.push(object.id.clone());
+            }
+        }
+        adoption.residue.extend(before.peerings.iter().map(written));
+        adoption
+            .residue
+            .extend(before.mirror_targets.iter().map(written));
+        adoption
+            .residue
+            .extend(before.mirror_selectors.iter().map(written));
+        adoption
+    }
+}
+
+fn edit(inputs: &mut Inputs, id: &ObjectRef, change: impl FnOnce(&mut VRFRouteConfigurationSpec)) {
+    if let Some(object) = inputs.vrfs.iter_mut().find(|o| o.id == *id) {
+        change(&mut object.spec);
+    }
+}
+
+fn slug(vrf: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let text: String = vrf.to_lowercase().chars().map(plain).collect();
+    text.trim_matches('-').to_owned()
+}
+
+/// The attachment that says a segment, if one can.
+fn attachment(spec: &Layer2NetworkConfigurationSpec) -> Option<Layer2AttachmentSpec> {
+    if spec.disable_segmentation == Some(true) {
+        return None;
+    }
+    let mut network = NetworkSpec {
+        vlan_id: Some(VlanId::try_from(spec.id).ok()?),
+        vni: Some(spec.vni),
+        ..NetworkSpec::default()
+    };
+    for written in &spec.anycast_gateways {
+        let subnet = written.subnet();
+        if gateway(subnet) != Some(written.addr()) || network.subnet_of(subnet.family()).is_some() {
+            return None;
+        }
+        match subnet.family() {
+            Family::V4 => {
+                network.ipv4 = Some(Ipv4Config {
+                    subnet: Some(subnet),
+                    size: None,
+                });
+            }
+            Family::V6 => network.subnet = Some(subnet),
+        }
+    }
+    let vrf = spec.vrf.as_deref().filter(|v| !v.is_empty());
+    let routed = !spec.anycast_gateways.is_empty();
+    if routed != vrf.is_some() {
+        return None;
+    }
+    let selector = |vrf: &str| Selector {
+        match_labels: [(label::VRF.to_owned(), vrf.to_owned())].into(),
+        match_expressions: Vec::new(),
+    };
+    let mac = spec.anycast_mac.as_ref().and_then(|m| m.parse().ok());
+    Some(Layer2AttachmentSpec {
+        network,
+        destinations: vrf.map(selector),
+        interface_name: Some(format!("vlan{}", spec.id)),
+        mtu: spec.mtu,
+        disable_anycast: false,
+        disable_neighbor_suppression: routed && spec.neigh_suppression == Some(false),
+        anycast_mac: mac.filter(|_| routed),
+        bgp: None,
+        sriov: None,
+        worker_groups: Vec::new(),
+        node_selector: spec.node_selector.clone(),
+        node_ips: None,
+        routes: Vec::new(),
+        communities: Vec::new(),
+    })
+}
+
+fn written<S: Serialize>(object: &Object<S>) -> Value {
+    let mut metadata = json!({ "name": object.id.name });
+    if !object.labels.is_empty() {
+        metadata["labels"] = json!(object.labels);
+    }
+    json!({
+        "apiVersion": object.id.api_version,
+        "kind": object.id.kind,
+        "metadata": metadata,
+        "spec": status::value(&object.spec),
+    })
+}
