@@ -169,15 +169,15 @@ mod tests {
     #[test]
     fn the_mirror_is_the_one_of_a_release_of_debian_and_not_of_its_security_updates() {
         let targets = "\
-Google cloud-sdk main https://packages.example/apt/
-Debian bookworm-security main http://debian.example/security/
-Debian bookworm-updates main http://debian.example/debian/
-Debian bookworm main http://mirror.example/debian/
+Google cloud-sdk main https://example.invalid/packages/apt/
+Debian bookworm-security main http://example.invalid/security/
+Debian bookworm-updates main http://example.invalid/updates/
+Debian bookworm main http://example.com/debian/
 ";
         assert_eq!(
             debian_in(targets).as_deref(),
-            Some("http://mirror.example/debian/")
+            Some("http://example.com/debian/")
         );
-        assert_eq!(debian_in("Google x main https://packages.example/"), None);
+        assert_eq!(debian_in("Google x main https://example.invalid/packages/"), None);
     }
 }
