@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::protocol::{PROGRAM, error, is_there, not_text, plugin, plugins, run};
 
 /// A node, a pod, and everything that must not change.
-struct Node {
+struct Scene {
     node: Netns,
     pod: Netns,
     dir: tempfile::TempDir,
     _sandbox: Sandbox,
 }
 
-impl Node {
+impl Scene {
     fn new(what: &str) -> Option<Self> {
         let sandbox = Sandbox::new(what)?;
         let fabric = sandbox.fabric("fabric");
@@ -75,7 +75,7 @@ fn config(kind: &str) -> Value {
 
 #[test]
 fn hostile_json_is_an_error_and_changes_nothing() {
-    let Some(node) = Node::new("hostile JSON") else {
+    let Some(node) = Scene::new("hostile JSON") else {
         return;
     };
     let before = node.state();
@@ -121,7 +121,7 @@ fn hostile_json_is_an_error_and_changes_nothing() {
 
 #[test]
 fn a_hostile_environment_is_an_error_and_changes_nothing() {
-    let Some(node) = Node::new("a hostile environment") else {
+    let Some(node) = Scene::new("a hostile environment") else {
         return;
     };
     let before = node.state();
@@ -207,7 +207,7 @@ fn a_variable_that_is_no_text_is_an_error() {
 
 #[test]
 fn state_files_of_any_bytes_do_not_stop_a_del() {
-    let Some(node) = Node::new("state files of any bytes") else {
+    let Some(node) = Scene::new("state files of any bytes") else {
         return;
     };
     let root = node.dir.path().join("root");

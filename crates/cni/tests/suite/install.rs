@@ -44,19 +44,19 @@ impl Node {
         run(command, b"")
     }
 
-    /// A file with text and a mode.
-    fn put(&self, path: &Path, text: &str, mode: u32) {
-        let mut file = fs::File::create(path).expect("a file");
-        file.write_all(text.as_bytes()).expect("its text");
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode");
-    }
-
     /// A configuration beside the directories, and the option for it.
     fn wanted(&self, name: &str, text: &str) -> String {
         let path = self.dir.path().join(name);
-        self.put(&path, text, 0o644);
+        put(&path, text, 0o644);
         path.display().to_string()
     }
+}
+
+/// A file with text and a mode.
+fn put(path: &Path, text: &str, mode: u32) {
+    let mut file = fs::File::create(path).expect("a file");
+    file.write_all(text.as_bytes()).expect("its text");
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode");
 }
 
 fn conflist(kind: &str) -> String {
@@ -103,12 +103,12 @@ fn every_plugin_is_there_afterwards_and_is_one_file() {
 #[test]
 fn uninstall_brings_back_exactly_what_was_there() {
     let node = Node::new();
-    node.put(
+    put(
         &node.bin().join("macvlan"),
         "#!/bin/sh\necho the old macvlan\n",
         0o755,
     );
-    node.put(&node.bin().join("whereabouts"), "somebody else's", 0o700);
+    put(&node.bin().join("whereabouts"), "somebody else's", 0o700);
     symlink("macvlan", node.bin().join("ipvlan")).expect("a link");
     symlink("/nowhere", node.bin().join("vlan")).expect("a broken link");
     let before = copy_tree(&node.bin());
@@ -145,11 +145,11 @@ fn uninstall_brings_back_exactly_what_was_there() {
 #[test]
 fn what_somebody_else_put_there_since_stays() {
     let node = Node::new();
-    node.put(&node.bin().join("macvlan"), "first", 0o755);
+    put(&node.bin().join("macvlan"), "first", 0o755);
     node.run(&["install"]).ok();
     // Another installer, as they do it: a new file over our name.
     fs::remove_file(node.bin().join("macvlan")).expect("ours");
-    node.put(&node.bin().join("macvlan"), "second", 0o755);
+    put(&node.bin().join("macvlan"), "second", 0o755);
     let said = node.run(&["uninstall"]);
     assert!(
         said.ok().contains("replaced by somebody else"),
@@ -171,7 +171,7 @@ fn what_somebody_else_put_there_since_stays() {
 #[test]
 fn only_the_named_plugins_are_touched() {
     let node = Node::new();
-    node.put(&node.bin().join("bridge"), "the old bridge", 0o755);
+    put(&node.bin().join("bridge"), "the old bridge", 0o755);
     node.run(&["install", "--only", "macvlan, static"]).ok();
     let mut names: Vec<String> = fs::read_dir(node.bin())
         .expect("a directory")
@@ -218,7 +218,7 @@ fn a_plugin_can_be_started_at_every_instant_of_an_install() {
 fn leftovers_of_an_interrupted_install_are_no_obstacle() {
     let node = Node::new();
     for name in [".moor-cni.new", ".macvlan.new"] {
-        node.put(&node.bin().join(name), "half a file", 0o644);
+        put(&node.bin().join(name), "half a file", 0o644);
     }
     node.run(&["install"]).ok();
     assert!(versions(&node.bin().join("macvlan")).ok().contains("1.1.0"));
@@ -231,8 +231,8 @@ fn a_configuration_comes_last_and_goes_first() {
     let node = Node::new();
     let conf = node.wanted("10-rail.conflist", &conflist("macvlan"));
     let dir = node.conf().display().to_string();
-    node.put(&node.conf().join("10-rail.conflist"), "the old one", 0o644);
-    node.put(&node.conf().join("README"), "no configuration", 0o644);
+    put(&node.conf().join("10-rail.conflist"), "the old one", 0o644);
+    put(&node.conf().join("README"), "no configuration", 0o644);
     let before = copy_tree(&node.conf());
     let said = node.run(&["install", "--conf", &conf, "--conf-dir", &dir]);
     let last = said.ok().lines().last().map(str::to_owned);
@@ -258,7 +258,7 @@ fn a_configuration_that_was_edited_is_kept_out_of_the_runtimes_sight() {
     let dir = node.conf().display().to_string();
     node.run(&["install", "--conf", &conf, "--conf-dir", &dir])
         .ok();
-    node.put(&node.conf().join("10-rail.conflist"), "edited", 0o644);
+    put(&node.conf().join("10-rail.conflist"), "edited", 0o644);
     node.run(&["uninstall"]).ok();
     let kept = fs::read_to_string(node.conf().join("10-rail.conflist.kept"));
     assert_eq!(kept.ok().as_deref(), Some("edited"));
@@ -269,7 +269,7 @@ fn a_configuration_that_was_edited_is_kept_out_of_the_runtimes_sight() {
 fn a_configuration_that_would_do_nothing_is_refused_before_anything_is_touched() {
     let node = Node::new();
     let dir = node.conf().display().to_string();
-    node.put(&node.conf().join("05-other.conflist"), "{}", 0o644);
+    put(&node.conf().join("05-other.conflist"), "{}", 0o644);
     let shadowed = node.wanted("10-rail.conflist", &conflist("macvlan"));
     let cases = [
         (shadowed.clone(), "05-other.conflist"),
@@ -336,7 +336,7 @@ fn a_configuration_that_would_do_nothing_is_refused_before_anything_is_touched()
 fn a_configuration_that_takes_the_default_network_over_says_so() {
     let node = Node::new();
     let dir = node.conf().display().to_string();
-    node.put(&node.conf().join("10-flannel.conflist"), "{}", 0o644);
+    put(&node.conf().join("10-flannel.conflist"), "{}", 0o644);
     let conf = node.wanted("00-rail.conflist", &conflist("macvlan"));
     let said = node.run(&["install", "--conf", &conf, "--conf-dir", &dir]);
     assert!(

@@ -273,14 +273,14 @@ fn a_log_line_has_the_trace_of_its_call_and_nothing_that_is_none() {
 }
 
 /// A node with a foreign IPAM plugin, which notes what it is told and does what it is made to do.
-struct Node {
+struct Scene {
     node: Netns,
     pod: Netns,
     dir: tempfile::TempDir,
     _sandbox: Sandbox,
 }
 
-impl Node {
+impl Scene {
     fn new(what: &str, script: &str) -> Option<Self> {
         let sandbox = Sandbox::new(what)?;
         let fabric = sandbox.fabric("fabric");
@@ -340,7 +340,7 @@ fn config(version: &str) -> String {
 
 #[test]
 fn a_foreign_ipam_plugin_gets_the_runtimes_bytes_and_environment_for_every_verb() {
-    let Some(node) = Node::new("a foreign IPAM plugin", ANSWER) else {
+    let Some(node) = Scene::new("a foreign IPAM plugin", ANSWER) else {
         return;
     };
     let text = config("1.1.0");
@@ -373,7 +373,7 @@ fn a_foreign_ipam_plugin_gets_the_runtimes_bytes_and_environment_for_every_verb(
 #[test]
 fn a_foreign_plugins_error_comes_through_with_its_code_and_the_rest_is_undone() {
     let script = r#"if [ "$CNI_COMMAND" = ADD ]; then echo "some noise" >&2; echo '{"code":117,"msg":"pool is empty","details":"10.1.2.0/24"}'; exit 1; fi"#;
-    let Some(node) = Node::new("a foreign IPAM plugin that refuses", script) else {
+    let Some(node) = Scene::new("a foreign IPAM plugin that refuses", script) else {
         return;
     };
     let before = node.links();
@@ -413,7 +413,7 @@ fn a_foreign_plugin_that_answers_nonsense_is_undone_and_told_about() {
         ),
         ("kill -9 $$", "signal"),
     ] {
-        let Some(node) = Node::new("a foreign IPAM plugin that answers nonsense", script) else {
+        let Some(node) = Scene::new("a foreign IPAM plugin that answers nonsense", script) else {
             return;
         };
         let before = node.links();
@@ -426,7 +426,7 @@ fn a_foreign_plugin_that_answers_nonsense_is_undone_and_told_about() {
 
 #[test]
 fn a_delegate_that_is_not_there_is_named_with_where_it_was_looked_for() {
-    let Some(node) = Node::new("a foreign IPAM plugin that is absent", "") else {
+    let Some(node) = Scene::new("a foreign IPAM plugin that is absent", "") else {
         return;
     };
     let before = node.links();
@@ -449,7 +449,7 @@ fn a_delegate_that_is_not_there_is_named_with_where_it_was_looked_for() {
 
 #[test]
 fn a_delegate_whose_name_is_a_path_is_never_started() {
-    let Some(node) = Node::new("a foreign IPAM plugin outside CNI_PATH", "") else {
+    let Some(node) = Scene::new("a foreign IPAM plugin outside CNI_PATH", "") else {
         return;
     };
     let trap = node.dir.path().join("trap");
@@ -475,7 +475,7 @@ fn a_delegate_whose_name_is_a_path_is_never_started() {
 
 #[test]
 fn the_plugins_own_namespace_is_refused_before_anything_is_touched_unless_it_is_allowed() {
-    let Some(node) = Node::new("the plugin's own namespace", ANSWER) else {
+    let Some(node) = Scene::new("the plugin's own namespace", ANSWER) else {
         return;
     };
     for verb in ["ADD", "DEL"] {
