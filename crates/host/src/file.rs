@@ -10,9 +10,12 @@ mod lock;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::fcntl::{AT_FDCWD, AtFlags};
 
 pub use lock::{Lock, LockError};
 
@@ -39,11 +42,53 @@ pub fn create_exclusive(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> 
 /// The same with another mode.
 pub fn create_exclusive_mode(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> io::Result<()> {
     let path = path.as_ref();
-    let temporary = Temporary::write(path, bytes, mode)?;
-    // A link, unlike a rename, refuses to replace.
-    std::fs::hard_link(&temporary.path, path)?;
-    drop(temporary);
+    create_whole(path, bytes, mode)?;
     sync_directory(path)
+}
+
+/// The same where the name need not outlive a power cut: the file is whole if it is there, and may be gone.
+pub fn create_whole(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let path = path.as_ref();
+    if let Some(file) = nameless(path, bytes, mode)? {
+        return link(&file, path);
+    }
+    let temporary = Temporary::named(path, bytes, mode)?;
+    // A link, unlike a rename, refuses to replace.
+    std::fs::hard_link(&temporary.path, path)
+}
+
+/// A file without a name in the target's directory, written and synced: a kill leaves nothing of it. `None` where the file
+/// system cannot.
+fn nameless(target: &Path, bytes: &[u8], mode: u32) -> io::Result<Option<File>> {
+    let directory = directory(target);
+    let open = || {
+        OpenOptions::new()
+            .write(true)
+            .mode(mode)
+            .custom_flags(nix::libc::O_TMPFILE)
+            .open(directory)
+    };
+    let opened = match open() {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            std::fs::create_dir_all(directory)?;
+            open()
+        }
+        opened => opened,
+    };
+    let Ok(mut file) = opened else {
+        return Ok(None);
+    };
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    Ok(Some(file))
+}
+
+/// Gives a nameless file its name, which nothing may have.
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    let by_descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let flags = AtFlags::AT_SYMLINK_FOLLOW;
+    nix::unistd::linkat(AT_FDCWD, by_descriptor.as_str(), AT_FDCWD, path, flags)?;
+    Ok(())
 }
 
 /// The bytes at `path`; `None` when nothing is there.
@@ -85,10 +130,21 @@ struct Temporary {
 }
 
 impl Temporary {
+    /// It has a name for as long as it takes to rename it, so that a kill hardly ever leaves one.
     fn write(target: &Path, bytes: &[u8], mode: u32) -> io::Result<Self> {
+        let Some(file) = nameless(target, bytes, mode)? else {
+            return Self::named(target, bytes, mode);
+        };
+        let path = Self::path(target)?;
+        // One of a process that had this number and was killed.
+        absent(std::fs::remove_file(&path))?;
+        link(&file, &path)?;
+        Ok(Self { path })
+    }
+
+    fn path(target: &Path) -> io::Result<PathBuf> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let directory = directory(target);
         // A dot in front: those who list a directory of state leave it alone.
         let mut own = std::ffi::OsString::from(".");
         own.push(name);
@@ -97,7 +153,12 @@ impl Temporary {
             std::process::id(),
             NEXT.fetch_add(1, Ordering::Relaxed)
         ));
-        let path = directory.join(own);
+        Ok(directory(target).join(own))
+    }
+
+    /// For file systems that have no nameless files.
+    fn named(target: &Path, bytes: &[u8], mode: u32) -> io::Result<Self> {
+        let path = Self::path(target)?;
         let open = || {
             OpenOptions::new()
                 .write(true)
@@ -108,7 +169,7 @@ impl Temporary {
         };
         let mut file = match open() {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                std::fs::create_dir_all(directory)?;
+                std::fs::create_dir_all(directory(target))?;
                 open()?
             }
             opened => opened?,

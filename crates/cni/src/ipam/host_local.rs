@@ -22,10 +22,11 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use mooring_attach::cni::{CniError, CniResult, Dns, Ip, Request};
+use mooring_host::host_local::Owner;
 
 use self::config::Settings;
 pub(super) use self::config::one_per_family;
-use self::decide::{Grant, Owner, Refusal};
+use self::decide::{Grant, Refusal};
 use self::store::{Store, StoreError};
 use crate::call::Call;
 use crate::plugin::Plugin;
@@ -67,6 +68,7 @@ impl Plugin for HostLocal {
     }
 
     fn check(&self, call: &Call<'_>) -> Result<(), CniError> {
+        let prev = call.prev()?;
         let sets = config::sets(&call.request.config)?;
         let owner = owner(call.request);
         let container = &owner.container;
@@ -88,8 +90,7 @@ impl Plugin for HostLocal {
                 )));
             }
         }
-        let prev = call.request.config.prev.iter().flat_map(|prev| &prev.ips);
-        for addr in prev.map(|ip| ip.address.addr()) {
+        for addr in prev.ips.iter().map(|ip| ip.address.addr()) {
             // Addresses of others in the chain are not ours to judge.
             if sets.iter().any(|set| set.contains(addr)) && !owned.contains(&&addr) {
                 return Err(missing(format!("it does not hold {addr}")));

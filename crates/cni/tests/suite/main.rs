@@ -11,6 +11,7 @@ mod amd;
 mod announce;
 mod bridge;
 mod conformance;
+mod crash;
 mod host_device;
 mod hostile;
 mod install;

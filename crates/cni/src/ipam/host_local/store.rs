@@ -12,10 +12,9 @@
 //! ended the container that had the address. Easy to get wrong: an *empty* file is a leak of a crashed plugin only
 //! because we hold the lock, under which the reference writes too.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::IpAddr;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,7 +22,6 @@ use std::time::Duration;
 use mooring_host::fault;
 use mooring_host::file::{self, Lock, LockError};
 use mooring_host::host_local::{Content, Owner, content};
-use nix::fcntl::{AT_FDCWD, AtFlags};
 
 use super::decide::Held;
 
@@ -131,7 +129,7 @@ impl Store {
         let path = self.path(addr);
         let ifname = owner.ifname.as_deref().unwrap_or_default();
         let text = format!("{}\r\n{ifname}", owner.container);
-        match self.write_whole(&path, text.as_bytes()) {
+        match file::create_whole(&path, text.as_bytes(), 0o600) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             outcome => at("write", &path, outcome)?,
         }
@@ -159,33 +157,11 @@ impl Store {
     fn path(&self, addr: IpAddr) -> PathBuf {
         self.dir.join(addr.to_string())
     }
-
-    fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        options
-            .write(true)
-            .mode(0o600)
-            .custom_flags(nix::libc::O_TMPFILE);
-        let Ok(mut file) = options.open(&self.dir) else {
-            // A file system without nameless files: a draft with a name, which a crash may leave until the next reading.
-            return file::create_exclusive(path, bytes);
-        };
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        link_nameless(&file, path)
-    }
 }
 
-/// What [`file::create_exclusive`] names its drafts; the reference passes over them.
+/// What [`file::create_whole`] names its drafts where it needs names; the reference passes over them.
 fn is_draft(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(".tmp")
-}
-
-fn link_nameless(file: &File, path: &Path) -> io::Result<()> {
-    let by_descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let flags = AtFlags::AT_SYMLINK_FOLLOW;
-    nix::unistd::linkat(AT_FDCWD, by_descriptor.as_str(), AT_FDCWD, path, flags)?;
-    Ok(())
 }
 
 /// In place: it is only where a search begins, and half of it does no harm.

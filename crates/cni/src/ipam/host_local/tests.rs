@@ -238,16 +238,20 @@ fn a_late_del_with_the_old_result_leaves_the_new_owner_alone() {
 fn check_wants_an_address_of_each_set_and_those_of_the_result() {
     let node = Node::new();
     let check = |more: Value| node.call(Verb::Check, "one", more, |call| HostLocal.check(call));
-    assert!(check(json!({})).is_err());
+    let nothing = json!({"prevResult": {}});
+    assert!(check(nothing.clone()).is_err());
     node.add("one").unwrap();
-    check(json!({})).unwrap();
+    check(nothing).unwrap();
+    assert_eq!(check(json!({})).unwrap_err().code, CniError::CONFIG);
     check(
         json!({"prevResult": {"ips": [{"address": "10.1.2.2/29"}, {"address": "192.0.2.9/24"}]}}),
     )
     .unwrap();
     let error = check(json!({"prevResult": {"ips": [{"address": "10.1.2.3/29"}]}})).unwrap_err();
     assert!(error.details.contains("10.1.2.3"), "{error}");
-    let error = check(two()).unwrap_err();
+    let mut more = two();
+    more["prevResult"] = json!({});
+    let error = check(more).unwrap_err();
     assert!(error.details.contains("range set 1"), "{error}");
 }
 

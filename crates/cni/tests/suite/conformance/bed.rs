@@ -172,20 +172,15 @@ impl<'a> Bed<'a> {
         attachment: &Attachment,
         stdin: &str,
     ) -> Said {
-        let mut variables = BTreeMap::from([
-            ("CNI_COMMAND", verb.to_owned()),
-            ("CNI_CONTAINERID", attachment.container.clone()),
-            ("CNI_IFNAME", attachment.ifname.clone()),
-            ("CNI_NETNS", attachment.pod.path()),
-            ("CNI_PATH", peer.dir.display().to_string()),
-            ("MOOR_CNI_ROOT", self.root().display().to_string()),
-        ]);
-        variables.extend(attachment.variables.clone());
-        variables.retain(|_, value| !value.is_empty());
-        let variables: Vec<(&str, String)> = variables.into_iter().collect();
-        let none: [&str; 0] = [];
-        self.node
-            .run_with(peer.program(plugin), &none, &variables, stdin)
+        self.caller().call(peer, plugin, verb, attachment, stdin)
+    }
+
+    /// What it takes to call a plugin, for several threads at once.
+    pub(crate) fn caller(&self) -> Caller {
+        Caller {
+            node: self.node.clone(),
+            root: self.root(),
+        }
     }
 
     /// Addresses that the network holds, with whose they are.
@@ -234,6 +229,38 @@ impl<'a> Bed<'a> {
         for dir in [self.data(), self.root()] {
             let _ = std::fs::remove_dir_all(dir);
         }
+    }
+}
+
+/// Calls plugins on a node.
+pub(crate) struct Caller {
+    node: Netns,
+    root: PathBuf,
+}
+
+impl Caller {
+    pub(crate) fn call(
+        &self,
+        peer: &Peer,
+        plugin: &str,
+        verb: &str,
+        attachment: &Attachment,
+        stdin: &str,
+    ) -> Said {
+        let mut variables = BTreeMap::from([
+            ("CNI_COMMAND", verb.to_owned()),
+            ("CNI_CONTAINERID", attachment.container.clone()),
+            ("CNI_IFNAME", attachment.ifname.clone()),
+            ("CNI_NETNS", attachment.pod.path()),
+            ("CNI_PATH", peer.dir.display().to_string()),
+            ("MOOR_CNI_ROOT", self.root.display().to_string()),
+        ]);
+        variables.extend(attachment.variables.clone());
+        variables.retain(|_, value| !value.is_empty());
+        let variables: Vec<(&str, String)> = variables.into_iter().collect();
+        let none: [&str; 0] = [];
+        self.node
+            .run_with(peer.program(plugin), &none, &variables, stdin)
     }
 }
 
