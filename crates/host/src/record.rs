@@ -135,7 +135,8 @@ impl Identity {
             return ours == theirs;
         }
         // Ours carry their host name as alias while they are away, also with a MAC that somebody changed.
-        self.mac == link.mac || link.alias.as_deref() == Some(self.name.as_str())
+        let same_mac = self.mac.is_some() && self.mac == link.mac;
+        same_mac || link.alias.as_deref() == Some(self.name.as_str())
     }
 
     /// The name of the record's file, without its ending.

@@ -415,3 +415,30 @@ fn bad_configurations_are_refused_by_the_key_and_change_nothing() {
     assert_eq!(bed.picture("dev0"), before);
     assert!(bed.records().is_empty());
 }
+
+#[test]
+fn a_device_at_home_keeps_its_name_when_a_late_del_comes_for_a_pod_that_called_it_the_same() {
+    let Some(bed) = Bed::new("host-device with the pod's name") else {
+        return;
+    };
+    bed.device("net1", "02:00:00:00:00:61");
+    bed.node().ip("link set net1 alias storage up");
+    bed.sysfs(BDF, "net1");
+    let before = bed.picture("net1");
+    for (n, keys) in [json!({"device": "net1"}), json!({"pciBusID": BDF})]
+        .into_iter()
+        .enumerate()
+    {
+        let mut config = json!({"type": "host-device", "ipam": addresses()});
+        for (key, value) in keys.as_object().unwrap() {
+            config[key] = value.clone();
+        }
+        let pod = bed.stage.pod(&format!("c{n}"), config);
+        pod.add();
+        pod.del();
+        pod.del();
+        pod.del_blind();
+        assert_eq!(bed.picture("net1"), before, "{keys}");
+        assert!(bed.node().link("storage").is_none());
+    }
+}

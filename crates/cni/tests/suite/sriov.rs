@@ -343,3 +343,30 @@ fn after_a_kill_anywhere_in_add_or_del_nothing_is_lost_or_left() {
     }
     println!("killed at {} points", add.len() * 2 + del.len());
 }
+
+#[test]
+fn files_that_are_not_what_they_should_be_fail_nobody_and_lead_nowhere() {
+    let Some(bed) = bed("sriov hostile files") else {
+        return;
+    };
+    let before = bed.picture("dev0");
+    std::fs::create_dir_all(file(&bed, "pci")).unwrap();
+    let hostile = [
+        "{\"OrigVfSt",
+        "[]",
+        r#"{"deviceID": "../../../etc/passwd", "OrigVfState": {"HostIFName": "a/b"}}"#,
+        r#"{"deviceID": "0000:3b:10.2", "VFID": -1}"#,
+        r#"{"deviceID": "0000:3b:10.2", "OrigVfState": {"HostIFName": "../x", "EffectiveMAC": "no"}}"#,
+    ];
+    for (n, text) in hostile.into_iter().enumerate() {
+        let pod = pod(&bed, &format!("h{n}"));
+        std::fs::write(file(&bed, &format!("h{n}-net1")), text).unwrap();
+        pod.del();
+        assert_eq!(bed.picture("dev0"), before, "{text}");
+    }
+    std::fs::write(file(&bed, &format!("pci/{VF}")), "\u{0}\u{7}/nowhere\n").unwrap();
+    let pod = pod(&bed, "c1");
+    pod.add();
+    pod.del();
+    assert_eq!(bed.picture("dev0"), before);
+}

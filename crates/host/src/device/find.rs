@@ -88,6 +88,21 @@ fn among(selector: &Selector, links: Vec<Link>) -> Option<Link> {
     fit.into_iter().next()
 }
 
+/// The link among these that is a device. Of several ports of one function, the one with its MAC, then the one with the name that is
+/// expected. What is virtual and has neither that name nor its own as alias must be the only one: MACs are not unique
+/// (some networks give one to every veth).
+pub(super) fn chosen(links: Vec<Link>, device: &Identity, expected: &str) -> Option<Link> {
+    let mut fit: Vec<Link> = links.into_iter().filter(|link| device.is(link)).collect();
+    let another_mac = |link: &Link| link.permanent_mac != device.permanent_mac;
+    let named =
+        |link: &Link| link.name == expected || link.alias.as_deref() == Some(device.name.as_str());
+    fit.sort_by_key(|link| (another_mac(link), link.name != expected, link.index));
+    if !device.is_hardware() && fit.len() > 1 {
+        fit.retain(named);
+    }
+    fit.into_iter().next()
+}
+
 /// Where a record's device is, with the namespace and the link.
 #[derive(Debug)]
 pub(super) struct Located {
@@ -124,9 +139,13 @@ impl Mover {
         if let Some(link) = self.seek(&self.host, record)? {
             return at(Place::Host, None, Some(link));
         }
-        for netns in self.other_namespaces(record) {
-            if let Ok(Some(link)) = self.seek(&netns, record) {
-                return at(Place::Elsewhere, Some(netns), Some(link));
+        // Only what is one of its kind on this node is looked for among strangers: every pod may have a link with a MAC that
+        // another pod has too.
+        if record.device.is_hardware() {
+            for netns in self.other_namespaces(record) {
+                if let Ok(Some(link)) = self.seek(&netns, record) {
+                    return at(Place::Elsewhere, Some(netns), Some(link));
+                }
             }
         }
         at(Place::Nowhere, None, None)
@@ -148,8 +167,7 @@ impl Mover {
         }
     }
 
-    /// The link of a record's device in a namespace. Of several that fit: the one with its MAC, then the one with the name it
-    /// should have there.
+    /// The link of a record's device in a namespace.
     fn seek(&self, netns: &Netns, record: &Record) -> Result<Option<Link>, DeviceError> {
         let mut netlink = netns.netlink()?;
         let links = netlink
@@ -160,10 +178,7 @@ impl Mover {
         } else {
             &record.owner.ifname
         };
-        let mut fit: Vec<Link> = links.into_iter().filter(|l| record.device.is(l)).collect();
-        let another_mac = |link: &Link| link.permanent_mac != record.device.permanent_mac;
-        fit.sort_by_key(|link| (another_mac(link), link.name != *expected, link.index));
-        Ok(fit.into_iter().next())
+        Ok(chosen(links, &record.device, expected))
     }
 
     /// Every other namespace that a path or a process leads to.
@@ -194,5 +209,62 @@ impl Mover {
             }
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mooring_api::net::LinkKind;
+
+    use super::*;
+
+    fn veth(index: u32, name: &str) -> Link {
+        Link {
+            index,
+            name: name.to_owned(),
+            kind: LinkKind::Veth,
+            mac: "ee:ee:ee:ee:ee:ee".parse().ok(),
+            ..Link::default()
+        }
+    }
+
+    #[test]
+    fn one_mac_on_every_veth_leads_to_none_but_the_named_one() {
+        let device = Identity::of(&veth(3, "dev0"), None);
+        let others = vec![veth(4, "cali1"), veth(5, "cali2")];
+        assert_eq!(chosen(others.clone(), &device, "net1"), None);
+        let with = |link: Link| [others.clone(), vec![link]].concat();
+        let named = veth(9, "net1");
+        assert_eq!(chosen(with(named.clone()), &device, "net1"), Some(named));
+        let mut renamed = veth(9, "weird0");
+        renamed.alias = Some("dev0".to_owned());
+        assert_eq!(
+            chosen(with(renamed.clone()), &device, "net1"),
+            Some(renamed)
+        );
+        assert_eq!(
+            chosen(vec![veth(9, "x")], &device, "net1"),
+            Some(veth(9, "x"))
+        );
+    }
+
+    #[test]
+    fn of_two_ports_of_one_function_the_mac_decides_and_then_the_name() {
+        let port = |index, name: &str, mac: &str| Link {
+            device: Some("0000:01:00.0".to_owned()),
+            permanent_mac: mac.parse().ok(),
+            kind: LinkKind::Device,
+            ..veth(index, name)
+        };
+        let (one, two) = ("02:00:00:00:00:01", "02:00:00:00:00:02");
+        let device = Identity::of(&port(3, "eth2", two), "0000:01:00.0".parse().ok());
+        let links = vec![port(4, "eth1", one), port(5, "net1", two)];
+        assert_eq!(chosen(links, &device, "eth2"), Some(port(5, "net1", two)));
+        // A VF whose MAC was set by its physical function.
+        let links = vec![port(4, "net1", "02:00:00:00:00:a7")];
+        assert_eq!(
+            chosen(links.clone(), &device, "net1"),
+            Some(links[0].clone())
+        );
     }
 }

@@ -222,7 +222,11 @@ impl Mover {
 
 /// Whether the device may be let go with something missing. A route whose source address has run out can never come back, and
 /// no pod is to wait for it for ever; the link and its addresses are waited for.
-fn judge(held: &Held, record: &mut Record, left: &[Change<'_>]) -> Result<(), DeviceError> {
+pub(super) fn judge(
+    held: &Held,
+    record: &mut Record,
+    left: &[Change<'_>],
+) -> Result<(), DeviceError> {
     if left.is_empty() {
         return Ok(());
     }

@@ -12,7 +12,7 @@
 use mooring_api::net::{Link, LinkChange, Snapshot};
 use serde_json::Value;
 
-use super::find::Found;
+use super::find::{Found, chosen};
 use super::{DeviceError, Mover, Selector, look_up, refused};
 use crate::pci::Bdf;
 use crate::rdma::{Mode, Rdma, RdmaDevice};
@@ -220,7 +220,7 @@ impl Prepared<'_> {
             self.strip(&mut inside)?;
         }
         let links = inside.links().map_err(refused("look for", &device))?;
-        let link = links.into_iter().find(|link| self.record.device.is(link));
+        let link = chosen(links, &self.record.device, &name);
         let mut link = link.ok_or_else(|| hidden(&self.record))?;
         if link.name != name {
             let change = LinkChange {
@@ -246,7 +246,7 @@ impl Prepared<'_> {
     fn strip(&self, inside: &mut Netlink) -> Result<(), DeviceError> {
         let device = &self.record.device.name;
         let links = inside.links().map_err(refused("look for", device))?;
-        let Some(link) = links.into_iter().find(|l| self.record.device.is(l)) else {
+        let Some(link) = chosen(links, &self.record.device, &self.record.owner.ifname) else {
             return Ok(());
         };
         let index = link.index;

@@ -1,6 +1,8 @@
 use mooring_api::net::{Addr, Snapshot};
 
 use super::*;
+use crate::Change;
+use crate::record::Record;
 
 fn device() -> Identity {
     Identity {
@@ -64,4 +66,32 @@ fn lifetimes_go_on_while_a_device_is_away() {
         after.addrs,
         [address(None, None), address(Some(40), Some(0))]
     );
+}
+
+#[test]
+fn a_route_that_never_comes_back_is_given_up_at_the_third_time_and_an_address_never() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let records = Records::new(dir.path());
+    let route = mooring_api::net::Route::to("198.51.100.0/24".parse().expect("a prefix"));
+    let address = Addr::new(3, "192.0.2.1/24".parse().expect("an address"));
+    let times = |key: &str, left: &[Change<'_>]| {
+        let held = records.lock(key).expect("locked");
+        let mut record = Record::sample();
+        let tries: Vec<bool> = (0..5)
+            .map(|_| home::judge(&held, &mut record, left).is_ok())
+            .collect();
+        let kept = held.read().expect("read").map(|r| r.tries);
+        (tries, kept)
+    };
+    let (tries, kept) = times("route", &[Change::AddRoute(route.clone())]);
+    assert_eq!(tries, [false, false, true, true, true]);
+    assert_eq!(kept, Some(5));
+    let (tries, _) = times(
+        "address",
+        &[Change::AddRoute(route), Change::SetAddr(address)],
+    );
+    assert_eq!(tries, [false; 5]);
+    let (tries, kept) = times("nothing", &[]);
+    assert_eq!(tries, [true; 5]);
+    assert_eq!(kept, None);
 }

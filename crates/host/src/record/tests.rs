@@ -73,6 +73,21 @@ fn a_virtual_device_is_known_by_its_mac_or_by_the_name_it_carries_as_alias() {
 }
 
 #[test]
+fn links_without_a_mac_are_not_all_the_same() {
+    let tunnel = |name: &str| Link {
+        name: name.to_owned(),
+        kind: LinkKind::Other("tun".to_owned()),
+        ..Link::default()
+    };
+    assert!(!Identity::of(&tunnel("tun0"), None).is(&tunnel("tun1")));
+    let away = Link {
+        alias: Some("tun0".to_owned()),
+        ..tunnel("net1")
+    };
+    assert!(Identity::of(&tunnel("tun0"), None).is(&away));
+}
+
+#[test]
 fn vlans_of_one_parent_are_different_devices_with_one_mac() {
     let vlan = |id| Link {
         kind: LinkKind::Vlan {

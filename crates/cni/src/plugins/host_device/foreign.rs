@@ -23,7 +23,10 @@ pub(crate) fn give_back(call: &Call, mover: &Mover) -> Result<(), CniError> {
         let found = look_up(selector, &mut host, mover.devices()).map_err(failed)?;
         if let Some(found) = found {
             // At home. Whatever has its name in the pod is something else.
-            return fell_back(call, mover, &mut host, &found.link);
+            return match selector {
+                Selector::Name(_) => Ok(()),
+                _ => fell_back(call, mover, &mut host, &found.link),
+            };
         }
         if let Selector::Name(name) = selector
             && let Some(link) = look(&mut host, call.ifname())?
@@ -65,14 +68,15 @@ fn in_pod(
     Ok(None)
 }
 
-/// A NIC that fell back to the host under the pod's name, with its own name as alias, gets its own name again.
+/// A NIC that fell back to the host under the pod's name, with its own name as alias, gets its own name again. It is down
+/// then: one that is up is in use under this name, and its alias is its administrator's.
 fn fell_back(call: &Call, mover: &Mover, host: &mut Netlink, link: &Link) -> Result<(), CniError> {
     let Some(alias) = link.alias.clone().filter(|alias| is_name(alias)) else {
         return Ok(());
     };
     // Somebody's record: it is on its way to another pod.
     let records = mover.records().all().map_err(|e| failed(e.into()))?;
-    if link.name != call.ifname() || records.iter().any(|(_, r)| r.device.is(link)) {
+    if link.up || link.name != call.ifname() || records.iter().any(|(_, r)| r.device.is(link)) {
         return Ok(());
     }
     mover.rename(host, link, &alias).map_err(failed)?;
