@@ -17,7 +17,7 @@ use super::{Console, MARK};
 use crate::must;
 
 /// How long one test may take inside, in seconds.
-const BOUND: u32 = 120;
+const BOUND: u32 = 300;
 
 /// Names a part of the names of tests, to run only those: for whoever works on one.
 const ONLY: &str = "MOOR_KERNEL_ONLY";
