@@ -64,10 +64,10 @@ fn find_in(path: &OsStr, name: &str) -> Option<PathBuf> {
     places
         .chain(usual)
         .map(|dir| dir.join(name))
-        .find(is_program)
+        .find(|path| is_program(path))
 }
 
-fn is_program(path: &PathBuf) -> bool {
+fn is_program(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }

@@ -20,7 +20,7 @@ use crate::record::{Boot, Records};
 use crate::shared::{Objects, SharedError};
 
 /// A clock that was set after the boot may move files by this much.
-const CLOCK: Duration = Duration::from_secs(60);
+const CLOCK: Duration = Duration::from_mins(1);
 
 /// What it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
