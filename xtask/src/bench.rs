@@ -16,6 +16,8 @@ mod control_plane;
 #[cfg(feature = "bench")]
 mod fleet;
 #[cfg(feature = "bench")]
+mod intents;
+#[cfg(feature = "bench")]
 mod kpt;
 #[cfg(feature = "bench")]
 mod measure;
@@ -32,7 +34,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::shell::{cargo, output, root};
 
-const BENCHES: &[&str] = &["ipam", "book", "render", "verify", "kpt", "control-plane"];
+const BENCHES: &[&str] = &[
+    "ipam",
+    "book",
+    "render",
+    "verify",
+    "intents",
+    "kpt",
+    "control-plane",
+];
 
 /// Runs one bench in this process.
 #[cfg(feature = "bench")]
@@ -42,6 +52,7 @@ fn measure(name: &str) -> Result<Report> {
         "book" => addresses::book(),
         "render" => render::render(),
         "verify" => verify::verify(),
+        "intents" => intents::intents(),
         "kpt" => kpt::kpt(),
         "control-plane" => control_plane::control_plane(),
         _ => bail!("no bench is called {name}"),

@@ -1,11 +1,12 @@
 //! Addresses: what a compilation wants, and what it was given.
 //!
-//! [`wants`] says which addresses, transfer networks and claims the inputs need, each under a key that does not change
-//! when a node joins or another object comes. The hands take them from the book; offline [`allocate`] does the same
+//! [`wants()`] says which addresses, transfer networks and claims the inputs need, each under a key that does not change
+//! when a node joins or another object comes. The hands take them from the book; offline [`allocate()`] does the same
 //! arithmetic with the same room. Keys carry an ordinal, so that growing keeps what is there and shrinking gives back
 //! from the end.
 //!
-//! Easy to get wrong: an answer that nobody wants any more is not kept here. Who holds it decides when it is released.
+//! Easy to get wrong: an answer that nobody wants any more is not kept here. Who holds it releases it, but never one of an
+//! object in [`crate::Compiled::frozen`]: its last good form still uses what its present spec no longer wants.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -65,7 +66,8 @@ pub struct Want {
     pub owner: ObjectRef,
     /// The field that says so.
     pub field: String,
-    /// The routing domain: addresses of one do not disturb another's.
+    /// The routing domain: addresses of one do not disturb another's. For a subnet that an object writes it is that
+    /// subnet, which never changes, and not its VRFs, which a label on a Destination can change.
     pub instance: String,
     /// Where from.
     pub source: Source,

@@ -116,10 +116,6 @@ pub struct Compiled {
     pub digest: String,
     /// Who put what there: the next compilation's [`Prior`].
     pub contributions: Vec<Contribution>,
-    /// The published revision.
-    pub revision: NetworkConfigRevision,
-    /// Ours, in as many parts as it needs.
-    pub compiled_revisions: Vec<CompiledRevision>,
     /// Every node by name.
     pub nodes: BTreeMap<String, NodeConfig>,
     /// MetalLB, Coil, Calico, SR-IOV and Cluster API IPAM objects.
@@ -128,11 +124,23 @@ pub struct Compiled {
     pub nads: Vec<AllowedNad>,
     /// The status of every object that was compiled or set aside.
     pub statuses: BTreeMap<ObjectRef, Value>,
+    /// Objects that run in their last good form: nothing that they hold may be released.
+    pub frozen: BTreeSet<ObjectRef>,
     /// What people should know, by object.
     pub findings: Vec<Finding>,
 }
 
 impl Compiled {
+    /// The published revision.
+    pub fn revision(&self) -> NetworkConfigRevision {
+        revision::revision(&self.form, &self.digest)
+    }
+
+    /// Ours, in as many parts as it needs.
+    pub fn compiled_revisions(&self) -> Vec<CompiledRevision> {
+        revision::compiled(&self.contributions, &self.nodes, &self.digest)
+    }
+
     /// Who put each part of the form there: path, and `Kind/name field: rule (scope)` of each origin.
     pub fn provenance(&self) -> BTreeMap<String, BTreeSet<String>> {
         revision::provenance(&self.contributions)
@@ -141,7 +149,7 @@ impl Compiled {
     /// The low-level objects that say what the published lists say. Local VRFs by prefix, transfer networks and
     /// loopbacks are not among it.
     pub fn low_level(&self) -> Vec<Value> {
-        revision::low_level(&self.revision.spec)
+        revision::low_level(&self.revision().spec)
     }
 }
 
@@ -535,13 +543,13 @@ fn assemble(context: &Context<'_>, drafts: Vec<Draft>) -> Compiled {
         let key = |f: &Finding| (f.severity, f.object.clone(), f.field.clone());
         (key(a), &a.message).cmp(&(key(b), &b.message))
     });
+    let frozen = findings.iter().filter(|f| f.code == Code::Frozen);
+    let frozen = frozen.filter_map(|f| f.object.clone()).collect();
     contributions.sort_by(|a, b| a.object.cmp(&b.object));
     let placed = contributions.iter().flat_map(|c| &c.items);
     let form = Form::new(placed.map(|p| (&p.scope, &p.item)));
     let digest = form.digest();
     let nodes = node::nodes(context, &form, &digest);
-    let revision = revision::revision(&contributions, &digest);
-    let compiled_revisions = revision::compiled(&contributions, &nodes, &digest);
     let platform = contributions.iter().flat_map(|c| c.platform.clone());
     let platform = crate::platform::merged(platform.collect());
     let mut nads: Vec<_> = contributions.iter().flat_map(|c| c.nads.clone()).collect();
@@ -551,12 +559,11 @@ fn assemble(context: &Context<'_>, drafts: Vec<Draft>) -> Compiled {
         form,
         digest,
         contributions,
-        revision,
-        compiled_revisions,
         nodes,
         platform,
         nads,
         statuses,
+        frozen,
         findings,
     }
 }

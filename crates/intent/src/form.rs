@@ -45,10 +45,17 @@ impl Form {
         self.0.iter().map(|(scope, items)| (scope, items))
     }
 
-    /// What a node with these labels has.
-    pub fn of_node(&self, labels: &BTreeMap<String, String>) -> BTreeSet<&Item> {
-        let here = self.0.iter().filter(|(scope, _)| scope.matches(labels));
-        here.flat_map(|(_, items)| items).collect()
+    /// Which scopes a node with these labels is in, by their place.
+    pub(crate) fn places(&self, labels: &BTreeMap<String, String>) -> Vec<usize> {
+        let all = self.0.iter().enumerate();
+        all.filter(|(_, (scope, _))| scope.matches(labels))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// What nodes of these scopes have.
+    pub(crate) fn of(&self, places: &[usize]) -> BTreeSet<&Item> {
+        places.iter().flat_map(|at| &self.0[*at].1).collect()
     }
 
     /// The digest of the form, without the host's half: 64 hexadecimal digits.

@@ -8,9 +8,18 @@
 //!      one Contribution per object ─► conflicts ─► Form ─► revision, nodes, platform, statuses
 //! ```
 //!
-//! The hands call four functions: [`Inputs::read`], [`wants`], [`compile`] and, offline, [`allocate`]. [`plan`] says what changes
-//! between two compilations, [`explain`] why something is there, [`graph`] draws one, [`adopt`] finds intents for low-level objects, [`mod@trace`] asks a node's configuration where a packet goes, [`rollout`] says which node is next. Same
-//! input, same bytes.
+//! | the hands ask | and get |
+//! |---|---|
+//! | [`Inputs::read`] | objects as values, bad ones kept aside |
+//! | [`wants()`] | addresses, transfer networks and claims, each under a key that stays |
+//! | [`allocate()`] | answers, offline; in a cluster the book gives them |
+//! | [`compile()`] | everything that follows: [`Compiled`], whose contributions are the next [`Prior`] |
+//! | [`plan()`], [`explain()`], [`graph()`] | what changes between two, why something is there, the picture |
+//! | [`adopt()`] | intents for low-level objects, with the proof that nothing changes |
+//! | [`trace::trace()`] | where a packet goes on a node |
+//! | [`rollout::next()`] | which node is next, and when to go back |
+//!
+//! Same input, same bytes.
 //!
 //! Easy to get wrong: an object is all or nothing. One that loses a conflict, or names what does not exist, is set aside
 //! whole; one that ran before stays in its last good form, which is its [`Contribution`] of that time and not its spec,

@@ -49,38 +49,68 @@ impl NodeConfig {
     }
 }
 
-/// Every node.
+/// Every node. Nodes of the same scopes begin as one.
 pub(crate) fn nodes(
     context: &Context<'_>,
     form: &Form,
     digest: &str,
 ) -> BTreeMap<String, NodeConfig> {
-    let all = context.inputs.nodes.iter();
-    all.map(|node| (node.name.clone(), config(context, form, node, digest)))
-        .collect()
+    let mut classes: BTreeMap<Vec<usize>, Class<'_>> = BTreeMap::new();
+    let mut nodes = BTreeMap::new();
+    for node in &context.inputs.nodes {
+        let places = form.places(&node.labels);
+        let class = classes
+            .entry(places)
+            .or_insert_with_key(|places| Class::new(form.of(places), digest));
+        nodes.insert(node.name.clone(), class.node(context, node));
+    }
+    nodes
 }
 
-fn config(context: &Context<'_>, form: &Form, node: &Node, digest: &str) -> NodeConfig {
-    let items = form.of_node(&node.labels);
-    let mut build = Build {
-        context,
-        node: &node.name,
-        spec: NodeNetworkConfigSpec {
-            revision: digest.to_owned(),
-            ..NodeNetworkConfigSpec::default()
-        },
-        cluster: cluster(),
-    };
-    build.vrfs(&items);
-    build.leaks(&items);
-    build.rest(&items);
-    build.mirrors(&items);
-    let dummies = build.peers(&items);
-    let netplan = netplan::netplan(context, &node.name, &items, dummies);
-    build.spec.cluster_vrf = Some(build.cluster);
-    NodeConfig {
-        network: build.spec,
-        netplan,
+/// What nodes of the same scopes have in common.
+struct Class<'a> {
+    items: BTreeSet<&'a Item>,
+    spec: NodeNetworkConfigSpec,
+    cluster: Vrf,
+}
+
+impl<'a> Class<'a> {
+    fn new(items: BTreeSet<&'a Item>, digest: &str) -> Self {
+        let mut class = Self {
+            items,
+            spec: NodeNetworkConfigSpec {
+                revision: digest.to_owned(),
+                ..NodeNetworkConfigSpec::default()
+            },
+            cluster: cluster(),
+        };
+        class.vrfs();
+        class.leaks();
+        class.rest();
+        class
+    }
+
+    /// And what is one node's own: its addresses, and all that hangs on them.
+    fn node(&self, context: &Context<'_>, node: &Node) -> NodeConfig {
+        let mut build = Build {
+            context,
+            node: &node.name,
+            spec: self.spec.clone(),
+            cluster: self.cluster.clone(),
+        };
+        for item in &self.items {
+            if let Item::Loopback(loopback) = item {
+                build.loopback(loopback);
+            }
+        }
+        build.mirrors(&self.items);
+        let dummies = build.peers(&self.items);
+        let netplan = netplan::netplan(context, &node.name, &self.items, dummies);
+        build.spec.cluster_vrf = Some(build.cluster);
+        NodeConfig {
+            network: build.spec,
+            netplan,
+        }
     }
 }
 
@@ -94,16 +124,9 @@ fn cluster() -> Vrf {
     }
 }
 
-struct Build<'a> {
-    context: &'a Context<'a>,
-    node: &'a str,
-    spec: NodeNetworkConfigSpec,
-    cluster: Vrf,
-}
-
-impl Build<'_> {
-    fn vrfs(&mut self, items: &BTreeSet<&Item>) {
-        for item in items {
+impl Class<'_> {
+    fn vrfs(&mut self) {
+        for item in &self.items {
             match item {
                 Item::Vrf(vrf) => {
                     let targets = vec![vrf.route_target.clone()];
@@ -141,8 +164,9 @@ impl Build<'_> {
         }
     }
 
-    fn leaks(&mut self, items: &BTreeSet<&Item>) {
-        let leaks: Vec<&Leak> = items
+    fn leaks(&mut self) {
+        let leaks: Vec<&Leak> = self
+            .items
             .iter()
             .filter_map(|item| match item {
                 Item::Leak(leak) => Some(leak),
@@ -187,10 +211,13 @@ impl Build<'_> {
         }
     }
 
-    fn rest(&mut self, items: &BTreeSet<&Item>) {
-        for item in items {
+    fn rest(&mut self) {
+        for item in &self.items {
             match item {
-                Item::Segment(segment) => self.segment(segment),
+                Item::Segment(segment) => {
+                    let vlan = segment.vlan.to_string();
+                    self.spec.layer2s.insert(vlan, layer2(segment));
+                }
                 Item::Aggregate(aggregate) => {
                     if let Some(fabric) = self.spec.fabric_vrfs.get_mut(&aggregate.vrf) {
                         fabric.vrf.static_routes.push(StaticRoute {
@@ -209,30 +236,37 @@ impl Build<'_> {
                         address: None,
                     },
                 }),
-                Item::Loopback(loopback) => self.loopback(loopback),
                 _ => {}
             }
         }
     }
+}
 
-    fn segment(&mut self, segment: &form::Segment) {
-        let irb = (!segment.gateways.is_empty()).then(|| Irb {
-            vrf: segment.vrf.clone(),
-            mac_address: segment.mac.map(|m| m.to_string()).unwrap_or_default(),
-            ip_addresses: segment.gateways.iter().map(ToString::to_string).collect(),
-        });
-        let layer2 = Layer2 {
-            vni: segment.vni,
-            vlan: segment.vlan,
-            route_target: String::new(),
-            mtu: segment.mtu,
-            irb,
-            mirror_acls: Vec::new(),
-            disable_segmentation: segment.disable_segmentation,
-        };
-        self.spec.layer2s.insert(segment.vlan.to_string(), layer2);
+fn layer2(segment: &form::Segment) -> Layer2 {
+    let irb = (!segment.gateways.is_empty()).then(|| Irb {
+        vrf: segment.vrf.clone(),
+        mac_address: segment.mac.map(|m| m.to_string()).unwrap_or_default(),
+        ip_addresses: segment.gateways.iter().map(ToString::to_string).collect(),
+    });
+    Layer2 {
+        vni: segment.vni,
+        vlan: segment.vlan,
+        route_target: String::new(),
+        mtu: segment.mtu,
+        irb,
+        mirror_acls: Vec::new(),
+        disable_segmentation: segment.disable_segmentation,
     }
+}
 
+struct Build<'a> {
+    context: &'a Context<'a>,
+    node: &'a str,
+    spec: NodeNetworkConfigSpec,
+    cluster: Vrf,
+}
+
+impl Build<'_> {
     /// With its address, which the fabric is told as a host.
     fn loopback(&mut self, loopback: &form::Loopback) {
         let Some(addr) = address_of(self.context, loopback, self.node) else {

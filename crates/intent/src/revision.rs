@@ -29,9 +29,7 @@ pub const PART: usize = 500_000;
 const LAST: u16 = 65_000;
 
 /// The published revision.
-pub(crate) fn revision(contributions: &[Contribution], digest: &str) -> NetworkConfigRevision {
-    let placed = contributions.iter().flat_map(|c| &c.items);
-    let form = Form::new(placed.map(|p| (&p.scope, &p.item)));
+pub(crate) fn revision(form: &Form, digest: &str) -> NetworkConfigRevision {
     let mut spec = NetworkConfigRevisionSpec {
         revision: digest.to_owned(),
         ..NetworkConfigRevisionSpec::default()

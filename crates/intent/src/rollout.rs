@@ -1,6 +1,6 @@
 //! The rollout: in which order nodes change, when a node is done, and what is done next.
 //!
-//! Pure: the controller observes nodes, asks [`next`], acts, and asks again. A node is done when its agent says that it
+//! Pure: the controller observes nodes, asks [`next()`], acts, and asks again. A node is done when its agent says that it
 //! applied what we wrote, after we wrote it, and still lives; a status that was there before our write says nothing.
 
 use std::collections::{BTreeMap, BTreeSet};

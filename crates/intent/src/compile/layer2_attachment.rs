@@ -458,7 +458,6 @@ pub(super) fn wants(
         return;
     }
     let scope = context.nodes_of(&spec.worker_groups, spec.node_selector.as_ref());
-    let vni = spec.network.vni.unwrap_or_default();
     for subnet in spec.network.subnets() {
         let key = family_key(&key_of(&object.id), subnet.family());
         let avoid: Vec<AddrRange> = (!spec.disable_anycast)
@@ -472,7 +471,7 @@ pub(super) fn wants(
                 key: node_key(&key, node),
                 owner: object.id.clone(),
                 field: "spec.nodeIPs".to_owned(),
-                instance: format!("vni-{vni}"),
+                instance: subnet.to_string(),
                 source: Source::Address {
                     subnet,
                     fixed: None,

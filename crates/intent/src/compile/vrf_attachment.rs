@@ -323,9 +323,6 @@ pub(super) fn wants(
     wants: &mut Vec<Want>,
 ) {
     let spec = &object.spec;
-    let mut quiet = Draft::new(object);
-    let reach = quiet.reach(context, "spec.destinations", &spec.destinations, None);
-    let vrfs: Vec<&str> = reach.vrfs.keys().map(String::as_str).collect();
     for (at, connection) in spec.connections.iter().enumerate() {
         for subnet in spec.network.subnets() {
             let family = subnet.family();
@@ -348,7 +345,7 @@ pub(super) fn wants(
                     key: key(object, connection, family, n),
                     owner: object.id.clone(),
                     field: format!("spec.connections[{at}]"),
-                    instance: vrfs.join("+"),
+                    instance: subnet.to_string(),
                     source: Source::Address {
                         subnet,
                         fixed: fixed.get(n).copied(),

@@ -99,8 +99,8 @@ fn written(compiled: &Compiled, answers: &Answers) -> Vec<(String, String)> {
     let revision = json!({
         "apiVersion": "network.t-caas.telekom.com/v1alpha1",
         "kind": "NetworkConfigRevision",
-        "metadata": { "name": compiled.revision.metadata.name },
-        "spec": compiled.revision.spec,
+        "metadata": { "name": compiled.revision().metadata.name },
+        "spec": compiled.revision().spec,
     });
     files.push(("revision.yaml".to_owned(), yaml(&revision)));
     if !compiled.platform.is_empty() {
@@ -123,7 +123,7 @@ fn written(compiled: &Compiled, answers: &Answers) -> Vec<(String, String)> {
         files.push(("answers".to_owned(), given));
     }
     let mut why = String::new();
-    for part in &compiled.compiled_revisions {
+    for part in compiled.compiled_revisions() {
         for entry in &part.spec.provenance {
             writeln!(why, "{}", entry.path).unwrap();
             for origin in &entry.origins {

@@ -296,19 +296,15 @@ fn every_part_of_a_form_has_an_origin() {
         picked(),
         SEGMENT.replace("SIZE", "29").replace("PODS", "0")
     ));
-    let known: Vec<&str> = compiled.compiled_revisions[0]
-        .spec
-        .provenance
-        .iter()
-        .map(|e| e.path.as_str())
-        .collect();
+    let revisions = compiled.compiled_revisions();
+    let spec = &revisions[0].spec;
+    let known: Vec<&str> = spec.provenance.iter().map(|e| e.path.as_str()).collect();
     for (_, items) in compiled.form.scopes() {
         for item in items {
             assert!(known.contains(&item.path().as_str()), "{}", item.path());
         }
     }
     assert!(known.contains(&"vlan/10"), "{known:?}");
-    let spec = &compiled.compiled_revisions[0].spec;
     assert_eq!(spec.nodes.len(), 2);
     assert_eq!(spec.bodies.len(), 2, "one has the segment, one has nothing");
 }

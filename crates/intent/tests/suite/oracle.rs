@@ -97,7 +97,7 @@ spec:
     );
     assert_eq!(before.digest, beside.digest);
     assert_eq!(before.digest, after.digest);
-    assert_eq!(before.revision.spec, after.revision.spec);
+    assert_eq!(before.revision().spec, after.revision().spec);
     for compiled in [&beside, &after] {
         assert_eq!(
             before.nodes["worker-1"].network, compiled.nodes["worker-1"].network,

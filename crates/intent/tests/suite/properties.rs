@@ -101,14 +101,11 @@ fn bytes(compiled: &Compiled) -> String {
         .iter()
         .map(|(id, status)| (id.to_string(), status))
         .collect();
-    let parts: Vec<_> = compiled
-        .compiled_revisions
-        .iter()
-        .map(|r| &r.spec)
-        .collect();
+    let revisions = compiled.compiled_revisions();
+    let parts: Vec<_> = revisions.iter().map(|r| &r.spec).collect();
     serde_json::to_string(&(
         &nodes,
-        &compiled.revision.spec,
+        &compiled.revision().spec,
         &compiled.platform,
         &statuses,
         &parts,

@@ -37,7 +37,7 @@ fn everything() -> Vec<Value> {
             "apiVersion": "network.t-caas.telekom.com/v1alpha1",
             "kind": "NetworkConfigRevision",
             "metadata": { "name": "revision" },
-            "spec": compiled.revision.spec,
+            "spec": compiled.revision().spec,
         }));
         for object in &mut own {
             // Names of two cases must not meet, and dry runs make no namespaces.

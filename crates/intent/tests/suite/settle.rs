@@ -225,6 +225,12 @@ fn an_object_that_turns_bad_keeps_its_last_good_form_and_a_new_one_is_set_aside(
     let (compiled, _) = run(&documents(&now), &answers, &prior);
     let said = codes(&compiled);
     assert!(said.contains(&"Frozen".to_owned()), "{said:?}");
+    let frozen: Vec<_> = compiled.frozen.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        frozen,
+        ["Layer2Attachment/one"],
+        "and what it holds stays held"
+    );
     assert!(
         said.contains(&"NoDestinationMatched".to_owned()),
         "{said:?}"

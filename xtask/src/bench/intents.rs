@@ -1,0 +1,168 @@
+//! Compiling intents: so many attachments on so many nodes of twenty groups.
+//!
+//! ```text
+//!  twenty Destinations in twenty VRFs; every attachment is of one group and one VRF; every node of one group
+//! ```
+//!
+//! Easy to get wrong: the budget is for deciding. Reading objects and taking addresses stand beside it, since the hands do
+//! them once and keep what they read.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use mooring_intent::{Answers, Compiled, Inputs, Prior, allocate, compile, wants};
+use serde_json::Value;
+
+use super::measure::seconds;
+use super::{Curve, Report, Row, peak_kib};
+
+const RUNS: usize = 3;
+const GROUPS: usize = 20;
+/// 1,000 nodes in 20 groups, 1,000 attachments, 50 per node: all of it, and one change.
+const BUDGET: (usize, Duration, Duration) =
+    (1_000, Duration::from_secs(1), Duration::from_millis(50));
+
+#[derive(Clone, Copy)]
+struct Cost {
+    read: Duration,
+    addresses: Duration,
+    full: Duration,
+    change: Duration,
+    peak_kib: u64,
+}
+
+pub(super) fn intents() -> Result<Report> {
+    let mut report = Report::default();
+    let mut curve = Curve::new(
+        "So many nodes and attachments, in 20 groups",
+        &[
+            "nodes",
+            "attachments",
+            "full compile",
+            "one change",
+            "read",
+            "addresses",
+            "peak memory",
+        ],
+    );
+    for (nodes, attachments) in [(100, 100), (1_000, 100), (100, 1_000), (BUDGET.0, BUDGET.0)] {
+        let cost = best(nodes, attachments)?;
+        curve.push([
+            nodes.to_string(),
+            attachments.to_string(),
+            seconds(cost.full),
+            seconds(cost.change),
+            seconds(cost.read),
+            seconds(cost.addresses),
+            format!("{} MiB", cost.peak_kib.div_ceil(1024)),
+        ]);
+        if (nodes, attachments) == (BUDGET.0, BUDGET.0) {
+            let work = "1,000 nodes in 20 groups, 1,000 attachments";
+            for (what, took, budget) in [
+                ("full compile", cost.full, BUDGET.1),
+                ("one change", cost.change, BUDGET.2),
+            ] {
+                report.rows.push(Row::new(
+                    &format!("{work}: {what}"),
+                    &format!("≤ {}", seconds(budget)),
+                    seconds(took),
+                    took <= budget,
+                ));
+            }
+        }
+    }
+    report.curves.push(curve);
+    Ok(report)
+}
+
+fn best(nodes: usize, attachments: usize) -> Result<Cost> {
+    let text = network(nodes, attachments);
+    let objects: Vec<Value> =
+        serde_saphyr::from_multiple(&text).context("cannot read the network")?;
+    let mut best: Option<Cost> = None;
+    for _ in 0..RUNS {
+        super::render::forget_peak()?;
+        let begin = Instant::now();
+        let inputs = Inputs::read(&objects);
+        let read = begin.elapsed();
+        let begin = Instant::now();
+        let (answers, _) = allocate(&wants(&inputs), &Answers::default());
+        let addresses = begin.elapsed();
+        let begin = Instant::now();
+        let compiled = compile(&inputs, &answers, &Prior::default());
+        let full = begin.elapsed();
+        sound(&compiled, nodes)?;
+        let change = change(&inputs, &answers, compiled)?;
+        let now = Cost {
+            read,
+            addresses,
+            full,
+            change,
+            peak_kib: peak_kib()?,
+        };
+        best = Some(match best {
+            Some(best) if best.full <= now.full => best,
+            _ => now,
+        });
+    }
+    best.context("nothing was measured")
+}
+
+fn sound(compiled: &Compiled, nodes: usize) -> Result<()> {
+    ensure!(
+        compiled.findings.is_empty(),
+        "{} findings",
+        compiled.findings.len()
+    );
+    ensure!(compiled.nodes.len() == nodes, "a node is missing");
+    Ok(())
+}
+
+/// Another MTU for one attachment, compiled against what ran.
+fn change(inputs: &Inputs, answers: &Answers, ran: Compiled) -> Result<Duration> {
+    let mut inputs = inputs.clone();
+    inputs.layer2_attachments[0].spec.mtu = 9_000;
+    let before = ran.digest.clone();
+    let prior = Prior::new(ran.contributions);
+    let begin = Instant::now();
+    let compiled = compile(&inputs, answers, &prior);
+    let took = begin.elapsed();
+    ensure!(compiled.digest != before, "nothing changed");
+    Ok(took)
+}
+
+fn network(nodes: usize, attachments: usize) -> String {
+    let group = "apiVersion: network.t-caas.telekom.com/v1alpha1";
+    let mut text = String::new();
+    for n in 0..GROUPS {
+        let _ = writeln!(
+            text,
+            "---\n{{{group}, kind: Destination, metadata: {{name: d{n}, labels: {{zone: z{n}}}}}, spec: {{vrf: v{n}, vni: {}, \
+             routeTarget: '64500:{n}', prefixes: [10.{n}.0.0/16, 172.16.{n}.0/24]}}}}",
+            100 + n
+        );
+    }
+    for n in 0..attachments {
+        let _ = writeln!(
+            text,
+            "---\n{{{group}, kind: Layer2Attachment, metadata: {{name: s{n}}}, spec: {{network: {{vlanID: {}, vni: {}, \
+             ipv4: {{subnet: 192.{}.{}.0/24}}}}, interfaceName: i{n}, workerGroups: [g{}], nodeIPs: {{enabled: true}}, \
+             destinations: {{matchLabels: {{zone: z{}}}}}}}}}",
+            1 + n % 4_000,
+            1_000 + n,
+            n / 250,
+            n % 250,
+            n % GROUPS,
+            n % GROUPS
+        );
+    }
+    for n in 0..nodes {
+        let _ = writeln!(
+            text,
+            "---\n{{apiVersion: v1, kind: Node, metadata: {{name: n{n:04}, labels: {{network.t-caas.telekom.com/worker-group: g{}}}}}}}",
+            n % GROUPS
+        );
+    }
+    text
+}
