@@ -206,7 +206,7 @@ fn keys(context: &Context<'_>, item: &Item) -> Vec<(Key, String)> {
                 (Key::Vni(segment.vni), content()),
                 (
                     Key::FabricVni(segment.vni),
-                    format!("{} {}", segment.vrf, subnets.join(" ")),
+                    format!("{} {}", segment.mtu, subnets.join(" ")),
                 ),
             ];
             if let Some(local) = context.inputs.config.local_as {

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use mooring_api::kinds::schiff::{
-    Connection, ConnectionStatus, Direction, RouteDirection, VRFAttachmentSpec, VRFAttachmentStatus,
+    Connection, ConnectionStatus, Direction, Route, RouteDirection, VRFAttachmentSpec,
+    VRFAttachmentStatus,
 };
 use mooring_api::{AddrRange, Cidr, Code, Family};
 
@@ -206,7 +207,11 @@ fn connect(
     let reach = narrowed(draft, object, context, connection, field);
     let subnets: Vec<Cidr> = object.spec.network.subnets().collect();
     let hosts: Vec<Cidr> = addresses.iter().map(|a| host(*a)).collect();
-    let own = connection.routes.iter().any(|r| !r.prefixes.is_empty());
+    let taken = |r: &Route| r.direction != Some(RouteDirection::Export);
+    let own = connection
+        .routes
+        .iter()
+        .any(|r| taken(r) && !r.prefixes.is_empty());
     let steered = steer(draft, object, context, &reach, scope, &hosts, own, field);
     for (name, via) in &reach.vrfs {
         draft.lead(scope, via, !steered);

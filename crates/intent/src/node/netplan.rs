@@ -66,7 +66,9 @@ fn vlan(context: &Context<'_>, node: &str, device: &HostDevice) -> Device {
     }
     let mut addresses = Vec::new();
     for (subnet, key) in &device.addresses {
-        if let Some(addr) = context.answers.address(&node_key(key, node)) {
+        let given = context.answers.address(&node_key(key, node));
+        // An answer of an older subnet is none.
+        if let Some(addr) = given.filter(|addr| subnet.contains(*addr)) {
             addresses.push(subnet.host(addr).to_string());
         }
     }

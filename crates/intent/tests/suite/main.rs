@@ -8,6 +8,7 @@
 
 mod cases;
 mod facts;
+mod hostile;
 mod oracle;
 mod plans;
 mod properties;

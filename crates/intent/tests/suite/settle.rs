@@ -360,3 +360,27 @@ fn a_second_operator_config_is_refused_and_changes_nothing() {
     assert_eq!(codes(&compiled), ["InvalidField"]);
     assert_eq!(compiled.digest, text(NODES).digest);
 }
+
+#[test]
+fn one_vni_has_one_mtu_wherever_it_is() {
+    let one = segment(
+        "one",
+        "01",
+        "a",
+        "network: {vlanID: 10, vni: 1010}, interfaceName: one",
+    );
+    let two = segment(
+        "two",
+        "02",
+        "b",
+        "network: {vlanID: 10, vni: 1010}, mtu: 9000, interfaceName: one",
+    );
+    let (name, code, message) = loser(&text(&format!("{NODES}{one}{two}")));
+    assert_eq!((name.as_str(), code), ("two", Code::Conflict));
+    assert!(message.starts_with("VNI 1010"), "{message}");
+    let same = two.replace("mtu: 9000, ", "");
+    assert_eq!(
+        errors(&text(&format!("{NODES}{one}{same}"))),
+        Vec::<&Finding>::new()
+    );
+}
