@@ -82,7 +82,7 @@ pub enum AnnounceError {
     },
 }
 
-/// Announces `addresses` out of the link `name` in `netns`, after carrier, for which it waits [`CARRIER`] at most.
+/// Announces `addresses` out of the link `name` in `netns`, after carrier, for which it waits 200 ms at most.
 pub fn announce(
     netns: &Netns,
     name: &str,

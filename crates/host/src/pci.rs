@@ -2,7 +2,7 @@
 //!
 //! Called by the device lookup ([`crate::device`]) and by whoever sets up a VF. The root is an argument, so a test builds a
 //! tree of its own. Easy to get wrong: sysfs shows the interfaces of the network namespace in which *it was mounted*. A NIC
-//! that is in a pod has an empty `net` directory here; netlink in the pod's namespace finds it ([`crate::device::find`]).
+//! that is in a pod has an empty `net` directory here; netlink in the pod's namespace finds it (`device::find`).
 
 use std::fmt;
 use std::io;
