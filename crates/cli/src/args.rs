@@ -5,12 +5,15 @@
 //!
 //! Easy to get wrong: every command needs an example in `after_help`; a test walks the tree and fails without one.
 
+mod adopt;
 mod book;
 mod fleet;
+mod graph;
 mod import;
 mod keeping;
 mod node;
 mod package;
+mod plan;
 mod pool;
 mod reserve;
 mod revision;
@@ -18,13 +21,16 @@ mod verify;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub(crate) use adopt::AdoptArgs;
 pub(crate) use book::{AuditArgs, BookArg, BookCommand, ClaimArgs, FamilyArg, MgmtArg};
 pub(crate) use book::{RebuildArgs, WhoHasArgs};
 pub(crate) use fleet::FleetArgs;
+pub(crate) use graph::{Drawing, GraphArgs};
 pub(crate) use import::{ImportCommand, ImportNephioArgs};
 pub(crate) use keeping::{BackupArgs, ExportArgs, ImportArgs, KeepArg, RestoreArgs, TextFormat};
 pub(crate) use node::{DoctorArgs, NodeCommand};
 pub(crate) use package::{DemoArgs, DialectArg, FunctionArgs, RenderArgs};
+pub(crate) use plan::{NetworkArg, PlanArgs, Show};
 pub(crate) use pool::{
     ActArg, PoolCommand, PoolDrainArgs, PoolGrowArgs, PoolListArgs, PoolMapArgs, PoolRenumberArgs,
     PoolShrinkArgs, PoolSplitArgs, WhichArg,
@@ -87,6 +93,9 @@ pub(crate) enum Command {
     #[command(subcommand, after_help = "Example:\n  moor node doctor")]
     Node(NodeCommand),
     Verify(VerifyArgs),
+    Plan(PlanArgs),
+    Adopt(AdoptArgs),
+    Graph(GraphArgs),
     Trace(TraceArgs),
     Explain(ExplainArgs),
     Completions(CompletionsArgs),
@@ -98,22 +107,29 @@ pub(crate) enum Command {
     Reference,
 }
 
-/// Explain a finding, or which IPAM fits your packages
+/// Explain a finding, which IPAM fits your packages, or why something is in a network
 ///
 /// With the code of a finding: what happened, why it matters, what to do. With `ipam`: which of the five ways to hand out
-/// addresses fits each network of the packages below PATH, rendered or not, and why.
+/// addresses fits each network of the packages below PATH, rendered or not, and why. With -f: which intent put a part of the network
+/// there, through which field and rule, and on which nodes; of node/NAME everything or what stands under words such as
+/// `vlan 234` or `vrf m2m_enc`, whatever is about `prefix CIDR`, or what KIND/NAME became.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  moor explain PoolExhausted\n  moor explain          # lists every code\n  \
-        moor explain ipam deployed --mgmt mgmt"
+        moor explain ipam deployed --mgmt mgmt\n  \
+        moor explain node/worker-3 vlan 234 -f network\n  \
+        moor explain prefix 10.0.0.0/24 -f network\n  \
+        moor explain layer2attachment/example -f network"
 )]
 pub(crate) struct ExplainArgs {
-    /// The code of a finding, such as DuplicateAddress, or ipam; without it, all codes are listed
-    #[arg(value_name = "CODE")]
+    /// The code of a finding, such as DuplicateAddress, or ipam, node/NAME, prefix, KIND/NAME; without it, all codes are listed
+    #[arg(value_name = "WHAT")]
     pub(crate) code: Option<String>,
-    /// For ipam: where the packages are, as for `moor verify`; the current directory without it
-    #[arg(value_name = "PATH")]
+    /// For ipam: where the packages are, as for `moor verify`, else the current directory; with -f: the rest of the question
+    #[arg(value_name = "PATH|WORD")]
     pub(crate) sources: Vec<String>,
+    #[command(flatten)]
+    pub(crate) network: NetworkArg,
     #[command(flatten)]
     pub(crate) mgmt: MgmtArg,
     #[command(flatten)]

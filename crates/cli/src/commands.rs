@@ -3,6 +3,7 @@
 //! Easy to get wrong: engine logic does not belong here. If a command needs to know how an address is chosen or how a file
 //! is written, the missing function belongs to a room.
 
+pub(crate) mod adopt;
 pub(crate) mod book;
 pub(crate) mod claim;
 pub(crate) mod completions;
@@ -10,9 +11,11 @@ pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod fleet;
 pub(crate) mod function;
+pub(crate) mod graph;
 pub(crate) mod import;
 pub(crate) mod node;
 pub(crate) mod package;
+pub(crate) mod plan;
 pub(crate) mod pool;
 pub(crate) mod reference;
 pub(crate) mod release;

@@ -86,6 +86,9 @@ fn run(command: Command, world: &World, output: &mut Output) -> anyhow::Result<E
         }
         Command::Node(command) => commands::node::run(&command, output),
         Command::Verify(args) => commands::verify::run(&args, world, output),
+        Command::Plan(args) => commands::plan::run(&args, output),
+        Command::Adopt(args) => commands::adopt::run(&args, output),
+        Command::Graph(args) => commands::graph::run(&args, output),
         Command::Trace(args) => commands::trace::run(&args, world, output),
         Command::Explain(args) => commands::explain::run(&args, world, output),
         Command::Completions(args) => commands::completions::run(&args, output),

@@ -9,6 +9,8 @@
     reason = "snapbox writes its snapshots so"
 )]
 
+#[path = "moor/adopt.rs"]
+mod adopt;
 #[path = "moor/book.rs"]
 mod book;
 #[path = "moor/daytwo.rs"]
@@ -25,6 +27,8 @@ mod fix;
 mod fleet;
 #[path = "moor/function.rs"]
 mod function;
+#[path = "moor/graph.rs"]
+mod graph;
 #[path = "moor/guides.rs"]
 mod guides;
 #[path = "moor/help.rs"]
@@ -39,6 +43,8 @@ mod kpt;
 mod node;
 #[path = "moor/package.rs"]
 mod package;
+#[path = "moor/plan.rs"]
+mod plan;
 #[path = "moor/plugins.rs"]
 mod plugins;
 #[path = "moor/pool.rs"]

@@ -284,6 +284,36 @@ impl Survey {
         &self.findings
     }
 
+    /// Findings of a room that sees objects and no files, with file and line. Namespaces are not compared, nor clusters: it
+    /// is for kinds of one cluster that have none.
+    pub fn located(&self, findings: Vec<Finding>) -> Vec<Finding> {
+        if findings.is_empty() {
+            return findings;
+        }
+        let key = |object: &ObjectRef| {
+            let ObjectRef {
+                api_version,
+                kind,
+                name,
+                ..
+            } = object;
+            (api_version.clone(), kind.clone(), name.clone())
+        };
+        let mut places = BTreeMap::new();
+        for entry in self.entries() {
+            let object = reference(self.value(entry));
+            places.entry(key(&object)).or_insert(entry);
+        }
+        let placed = |finding: Finding| {
+            let object = finding.object.as_ref();
+            match object.and_then(|object| places.get(&key(object))) {
+                Some(entry) if finding.location.is_none() => self.locate_at(*entry, finding),
+                _ => finding,
+            }
+        };
+        findings.into_iter().map(placed).collect()
+    }
+
     fn clusters(&self) -> BTreeMap<&str, ClusterSeen> {
         let mut seen: BTreeMap<&str, ClusterSeen> = BTreeMap::new();
         let packages = self.groups.iter().filter(|g| g.is_package);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::{FormatArg, MgmtArg};
+use super::{FormatArg, MgmtArg, NetworkArg};
 
 /// Prove that clusters do not collide: no address twice, every network reachable
 ///
@@ -59,15 +59,17 @@ pub(crate) enum VerifyFormat {
 /// Tell how a packet gets from one pod to another, or why it does not
 ///
 /// Looks at the secondary interfaces only: which of them share a network, which route and gateway the packet takes, and whether
-/// the answer finds its way back. Exit code 1 where it does not. Nothing is sent; the objects are enough.
+/// the answer finds its way back. With --node and -f: from one address to another on that node, through the VRFs that intents and
+/// low-level objects give it. Exit code 1 where it does not arrive. Nothing is sent; the objects are enough.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     moor trace my-ran/gnb my-core/amf deployed\n  \
-    moor trace Deployment/upf my-core/core-smf/smf deployed --mgmt mgmt -o json")]
+    moor trace Deployment/upf my-core/core-smf/smf deployed --mgmt mgmt -o json\n  \
+    moor trace --node worker-1 10.1.2.3 192.0.2.7 -f network")]
 pub(crate) struct TraceArgs {
     /// Who sends.
     #[arg(
-        help = "Who sends: [CLUSTER/][NAMESPACE/][KIND/]NAME",
+        help = "Who sends: [CLUSTER/][NAMESPACE/][KIND/]NAME; with --node an address",
         value_name = "POD"
     )]
     pub(crate) from: String,
@@ -75,8 +77,17 @@ pub(crate) struct TraceArgs {
     #[arg(value_name = "POD")]
     pub(crate) to: String,
     /// Where the objects are, as for `moor verify`
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(
+        required_unless_present = "node",
+        conflicts_with = "node",
+        value_name = "PATH"
+    )]
     pub(crate) sources: Vec<String>,
+    /// On this node, between two addresses; -f says where the network is
+    #[arg(long, value_name = "NAME", requires = "files")]
+    pub(crate) node: Option<String>,
+    #[command(flatten)]
+    pub(crate) network: NetworkArg,
     #[command(flatten)]
     pub(crate) mgmt: MgmtArg,
     #[command(flatten)]

@@ -1,6 +1,7 @@
-//! `moor explain CODE`: the page of a finding, as it stands under `docs/findings`; and `moor explain ipam`.
+//! `moor explain CODE`: the page of a finding, as it stands under `docs/findings`; `moor explain ipam`; and parts of a network.
 
 mod ipam;
+mod network;
 
 use mooring_api::Code;
 use serde::Serialize;
@@ -19,6 +20,9 @@ struct Explained {
 }
 
 pub(crate) fn run(args: &ExplainArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
+    if network::is_meant(args) {
+        return network::run(args, output);
+    }
     if args
         .code
         .as_deref()

@@ -1,4 +1,6 @@
-//! `moor trace POD POD PATH…`: the packet story, as numbered steps.
+//! `moor trace POD POD PATH…`: the packet story, as numbered steps. With `--node` that of one node's VRFs.
+
+mod node;
 
 use std::fmt::Write as _;
 
@@ -11,6 +13,13 @@ use crate::output::{Output, Table};
 use crate::world::{Exit, Usage, World};
 
 pub(crate) fn run(args: &TraceArgs, world: &World, output: &mut Output) -> anyhow::Result<Exit> {
+    if let Some(name) = &args.node {
+        return node::run(name, args, output);
+    }
+    if !args.network.files.is_empty() {
+        let help = "a network is traced on a node: add --node NAME";
+        return Err(Usage::new("-f is given without --node", help).into());
+    }
     let survey = survey(&args.sources, world.mgmt(&args.mgmt)?.as_deref())?;
     // A story of half of the objects would be a guess.
     if survey.findings().iter().any(Finding::is_error) {
