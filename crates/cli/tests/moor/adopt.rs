@@ -57,8 +57,19 @@ fn low_level_objects_become_intents_and_what_intents_cannot_say_stays() {
         .assert()
         .code(0)
         .stdout_eq(str![[r#"
+OBJECT                           WHAT
+Destination/secure               new intent
+Layer2Attachment/apps            new intent
+Layer2NetworkConfiguration/apps  goes
+VRFRouteConfiguration/secure     stays, with fewer lines
+
 "#]])
         .stderr_eq(str![[r#"
+info[LowLevelObject]: network/low.yaml:19: it stays low-level: it has lines that no intent says
+1 remark
+2 intents and 1 object that stay low-level are the same revision dfe8897a85: no node's agent is told anything else
+on the hosts of storage-1, worker-1, worker-2 devices get the names of their attachments
+
 "#]]);
     // What is printed is the same revision.
     let (adopted, _) = stdout(moor(dir.path()).args(["adopt", "-f", "network", "-o", "yaml"]));

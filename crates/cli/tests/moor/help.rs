@@ -35,8 +35,11 @@ Commands:
   import       Take over what another system knows of addresses
   node         The node that one is logged in to
   verify       Prove that clusters do not collide: no address twice, every network reachable
+  plan         Show what intents become, and what would change on nodes, addresses and the platform
+  adopt        Find the intents that say what low-level objects say, and prove that nothing changes
+  graph        Draw who selects which Destination, which VRF that is, and who names whom
   trace        Tell how a packet gets from one pod to another, or why it does not
-  explain      Explain a finding, or which IPAM fits your packages
+  explain      Explain a finding, which IPAM fits your packages, or why something is in a network
   completions  Print a completion script for your shell
   help         Print this message or the help of the given subcommand(s)
 

@@ -104,8 +104,37 @@ fn a_new_network_is_shown_with_parts_nodes_addresses_and_platform_objects() {
         .assert()
         .code(0)
         .stdout_eq(str![[r#"
+revision none -> 1dc043bc87
+
+   PART                                  NODES              FROM
++  host/l2.apps                          worker-1,worker-2  Layer2Attachment/apps
++  vlan/234                              worker-1,worker-2  Layer2Attachment/apps
++  vrf/secure                            worker-1,worker-2  Layer2Attachment/apps,VRFAttachment/prod-access
++  vrf/secure/aggregate/198.51.100.0/27  worker-1,worker-2  VRFAttachment/prod-access
++  vrf/secure/export/10.0.0.0/24         worker-1,worker-2  Layer2Attachment/apps
++  vrf/secure/export/198.51.100.0/27     worker-1,worker-2  VRFAttachment/prod-access
++  vrf/secure/export/198.51.100.1/32     worker-1,worker-2  VRFAttachment/prod-access
++  vrf/secure/export/198.51.100.2/32     worker-1,worker-2  VRFAttachment/prod-access
++  vrf/secure/import/192.0.2.0/24        worker-1,worker-2  Layer2Attachment/apps,VRFAttachment/prod-access
+
+NODE      AGENT    HOST
+worker-1  changes  changes
+worker-2  changes  changes
+
+   ADDRESS          FOR
++  10.0.0.2/32      layer2attachment/apps/ipv4/node/worker-1
++  10.0.0.3/32      layer2attachment/apps/ipv4/node/worker-2
++  198.51.100.1/32  vrfattachment/prod-access/ingress/ipv4/0
++  198.51.100.2/32  vrfattachment/prod-access/ingress/ipv4/1
+
+   OBJECT            NAME                                FROM
++  BGPAdvertisement  metallb-system/prod-access-ingress  VRFAttachment/prod-access
++  IPAddressPool     metallb-system/prod-access-ingress  VRFAttachment/prod-access
+
 "#]])
         .stderr_eq(str![[r#"
+parts of the network: 9 new, 0 changed, 0 gone; 2 of 3 nodes and 2 objects of the platform change
+
 "#]]);
 }
 
@@ -118,7 +147,7 @@ fn against_what_was_kept_only_the_change_is_shown_and_addresses_stay() {
         .args(["plan", "-f", "network", "--from", "state"])
         .assert()
         .code(0)
-        .stdout_eq("revision 1dc043bc87, as before\n")
+        .stdout_eq("revision [..], as before\n")
         .stderr_eq("nothing changes on 3 nodes\n");
     put(
         dir.path(),
@@ -139,8 +168,30 @@ fn against_what_was_kept_only_the_change_is_shown_and_addresses_stay() {
         .assert()
         .code(0)
         .stdout_eq(str![[r#"
+revision 1dc043bc87 -> 549835ade7
+
+   PART                               NODES                        FROM                       WHAT
+~  host/l2.apps                       a-new-one,worker-1,worker-2  Layer2Attachment/apps      mtu 1500 -> 9000
+~  vlan/234                           a-new-one,worker-1,worker-2  Layer2Attachment/apps      mtu 1500 -> 9000
+-  vrf/secure/export/198.51.100.2/32  a-new-one,worker-1,worker-2  VRFAttachment/prod-access  -
+
+NODE       AGENT    HOST
+a-new-one  changes  changes
+worker-1   changes  changes
+worker-2   changes  changes
+
+   ADDRESS          FOR
++  10.0.0.4/32      layer2attachment/apps/ipv4/node/a-new-one
+-  198.51.100.2/32  vrfattachment/prod-access/ingress/ipv4/1
+
+   OBJECT         NAME                                FROM
+~  IPAddressPool  metallb-system/prod-access-ingress  VRFAttachment/prod-access
+
 "#]])
         .stderr_eq(str![[r#"
+parts of the network: 0 new, 2 changed, 1 gone; 3 of 4 nodes and 1 object of the platform change
+no longer announced: 198.51.100.2/32 in secure
+
 "#]]);
 }
 
@@ -150,7 +201,7 @@ fn objects_of_another_directory_are_a_prior_state_too() {
     fs::rename(dir.path().join("network"), dir.path().join("old")).unwrap();
     let copy = mooring_testkit::copy_tree(&dir.path().join("old"));
     fs::rename(copy.path(), dir.path().join("network")).unwrap();
-    std::mem::forget(copy);
+    drop(copy);
     put(
         dir.path(),
         "apps.yaml",
@@ -202,7 +253,7 @@ fn what_ran_before_and_is_wrong_now_keeps_its_form_and_its_addresses() {
     let dir = network();
     let keep = ["plan", "-f", "network", "--write", "state"];
     moor(dir.path()).args(keep).assert().code(0);
-    // Nothing is selected any more, and somebody new wants addresses of the same subnet.
+    // Nothing is selected any more.
     put(
         dir.path(),
         "access.yaml",
@@ -334,6 +385,10 @@ fn a_vlan_of_a_node_is_explained_by_its_intent_with_file_and_line() {
         .code(0)
         .stderr_eq("")
         .stdout_eq(str![[r#"
+vlan/234 on worker-1,worker-2
+  is    gateways 10.0.0.1/24; mac 02:4d:52:00:27:fa; mtu 1500; suppress true; vlan 234; vni 10234; vrf secure
+  from  Layer2Attachment/apps spec.network: the segment on its nodes (network/apps.yaml:6)
+
 "#]]);
     moor(dir.path())
         .args(["explain", "node/storage-1", "vlan", "234", "-f", "network"])
@@ -352,6 +407,15 @@ fn a_prefix_and_an_object_are_explained_by_everybody_who_has_a_part_in_them() {
         .code(0)
         .stderr_eq("")
         .stdout_eq(str![[r#"
+host/l2.apps on worker-1,worker-2
+  is    addresses 10.0.0.0/24 layer2attachment/apps/ipv4; mtu 1500; name l2.apps; routes 192.0.2.0/24 10.0.0.1; vlan 234
+  from  Layer2Attachment/apps spec.interfaceName: the device on the host (network/apps.yaml:11)
+
+vrf/secure/import/192.0.2.0/24 on worker-1,worker-2
+  is    inner cluster; rule prefix 192.0.2.0/24 permit true; side import; vrf secure
+  from  Layer2Attachment/apps spec.destinations: prefixes of matched Destinations are imported (network/apps.yaml:13)
+  from  VRFAttachment/prod-access spec.destinations: prefixes of matched Destinations are imported (network/access.yaml:9)
+
 "#]]);
     let (object, code) = json(
         dir.path(),
@@ -431,6 +495,14 @@ fn a_packet_is_followed_through_the_vrfs_of_a_node() {
         .code(0)
         .stderr_eq("")
         .stdout_eq(str![[r#"
+node  worker-1
+from  10.0.0.5
+to    192.0.2.9
+
+1. secure  the gateway of VLAN 234 is there: no route of its own
+
+reached: over the fabric in VRF secure, which knows the way back to 10.0.0.5
+
 "#]]);
     trace(&["--node", "worker-1", "198.51.100.9", "198.51.100.12"])
         .assert()

@@ -154,6 +154,7 @@ fn build(inputs: &Inputs, given: &Answers, prior: &Prior) -> (Compiled, Answers,
     let wants = wants(inputs);
     let (answers, findings) = answered(inputs, &wants, given);
     let compiled = compile(inputs, &answers, prior);
+    let answers = in_force(&compiled, &answers);
     let held = held(&compiled.frozen, &answers, given);
     if held.iter().next().is_none() {
         return (compiled, answers, findings);
@@ -165,7 +166,31 @@ fn build(inputs: &Inputs, given: &Answers, prior: &Prior) -> (Compiled, Answers,
     let all: Vec<Want> = wants.iter().cloned().chain(taken).collect();
     let (answers, findings) = answered(inputs, &all, given);
     let answers = answers.and(&held);
-    (compile(inputs, &answers, prior), answers, findings)
+    let compiled = compile(inputs, &answers, prior);
+    let answers = in_force(&compiled, &answers);
+    (compiled, answers, findings)
+}
+
+/// Answers without those of objects that are set aside: nobody is told them.
+fn in_force(compiled: &Compiled, answers: &Answers) -> Answers {
+    let wrong = compiled.findings.iter().filter(|f| f.is_error());
+    let wrong = wrong.filter_map(|f| f.object.as_ref());
+    let aside: BTreeSet<String> = wrong
+        .filter(|object| !compiled.frozen.contains(*object))
+        .map(own_keys)
+        .collect();
+    let mut kept = Answers::default();
+    for (key, what) in answers.iter() {
+        if !aside.iter().any(|own| key.starts_with(own.as_str())) {
+            kept.give(key, what);
+        }
+    }
+    kept
+}
+
+/// What the keys of an object's answers begin with.
+fn own_keys(object: &ObjectRef) -> String {
+    format!("{}/{}/", object.kind.to_lowercase(), object.name)
 }
 
 fn answered(inputs: &Inputs, wants: &[Want], given: &Answers) -> (Answers, Vec<Finding>) {
@@ -186,8 +211,8 @@ fn answered(inputs: &Inputs, wants: &[Want], given: &Answers) -> (Answers, Vec<F
 fn held(frozen: &BTreeSet<ObjectRef>, answers: &Answers, given: &Answers) -> Answers {
     let mut held = Answers::default();
     let owns = |key: &str, object: &ObjectRef| {
-        let own = format!("{}/{}/", object.kind.to_lowercase(), object.name);
-        key.starts_with(&own) || (object.kind == "Collector" && key.starts_with("claim/"))
+        key.starts_with(&own_keys(object))
+            || (object.kind == "Collector" && key.starts_with("claim/"))
     };
     for (key, what) in given.iter() {
         if answers.get(key).is_none() && frozen.iter().any(|object| owns(key, object)) {
