@@ -6,9 +6,13 @@
 //!
 //! Easy to get wrong: a proof by digest says nothing about the host's half, where `vlan.501` becomes `l2.vlan501`.
 
+use std::collections::BTreeMap;
+
 use mooring_api::kinds::schiff::{
-    API_VERSION, DestinationSpec, Ipv4Config, ItemAction, Layer2AttachmentSpec,
-    Layer2NetworkConfigurationSpec, NetworkSpec, PrefixItem, VRFRouteConfigurationSpec, label,
+    API_VERSION, CollectorSpec, DestinationLoopback, DestinationSpec, Ipv4Config, ItemAction,
+    Layer2AttachmentSpec, Layer2NetworkConfigurationSpec, MirrorDestination, MirrorSelectorSpec,
+    MirrorSource, MirrorSourceKind, NetworkSpec, PrefixItem, TrafficMirrorSpec,
+    VRFRouteConfigurationSpec, label,
 };
 use mooring_api::{Code, Family, Finding, ObjectRef, Selector, VlanId};
 use serde::Serialize;
@@ -38,6 +42,7 @@ pub fn adopt(inputs: &Inputs) -> Adoption {
     let mut trial = Trial::new(inputs);
     trial.destinations();
     trial.segments();
+    trial.mirrors();
     trial.lines();
     trial.finish()
 }
@@ -170,17 +175,110 @@ impl<'a> Trial<'a> {
                 labels: object.labels.clone(),
                 spec,
             };
+            // Mirrors name their segment, so they come along.
+            let mirrors = self.mirrors_of(&object.id.name);
+            let mut made = vec![id];
+            for (_, new) in &mirrors {
+                made.extend([new.collector.id.clone(), new.mirror.id.clone()]);
+            }
             let taken = self.step(|inputs| {
                 inputs.layer2s.retain(|o| o.id != object.id);
                 inputs.layer2_attachments.push(new);
+                for (old, new) in mirrors {
+                    new.put(inputs);
+                    inputs.mirror_selectors.retain(|o| o.id != old);
+                }
             });
             if taken {
-                self.made.push(id);
+                made.sort();
+                made.dedup();
+                made.retain(|id| !self.made.contains(id));
+                self.made.extend(made);
             } else {
-                let why = "an attachment would add routes that were not there";
+                let why =
+                    "an attachment would add routes that were not there, or something names it";
                 self.stays(&object.id, why);
             }
         }
+    }
+
+    fn mirrors_of(&self, segment: &str) -> Vec<(ObjectRef, NewMirror)> {
+        let all = self.before.mirror_selectors.iter();
+        let own = all.filter(|o| {
+            let source = &o.spec.mirror_source;
+            source.kind == "Layer2NetworkConfiguration" && source.name == segment
+        });
+        own.filter_map(|o| Some((o.id.clone(), self.mirror(&o.spec, &o.id.name)?)))
+            .collect()
+    }
+
+    /// Mirrors that stay, and targets that nobody names any more.
+    fn mirrors(&mut self) {
+        for object in &self.before.mirror_selectors {
+            if self.now.mirror_selectors.contains(object) {
+                let why = "its source is no attachment, or its loopback is no Destination's";
+                self.stays(&object.id, why);
+            }
+        }
+        for object in &self.before.mirror_targets {
+            let named =
+                |o: &Object<MirrorSelectorSpec>| o.spec.mirror_target.name == object.id.name;
+            if !self.now.mirror_selectors.iter().any(named) {
+                self.step(|inputs| inputs.mirror_targets.retain(|o| o.id != object.id));
+            }
+        }
+    }
+
+    fn mirror(&self, spec: &MirrorSelectorSpec, name: &str) -> Option<NewMirror> {
+        let source = &spec.mirror_source;
+        let mut targets = self.before.mirror_targets.iter();
+        let target = targets.find(|t| t.id.name == spec.mirror_target.name)?;
+        let vrf = &target.spec.destination_vrf;
+        let destination = ObjectRef::new(API_VERSION, "Destination", slug(vrf));
+        let routes = self.before.vrfs.iter().filter(|v| v.spec.vrf == *vrf);
+        let mut loopbacks = routes.flat_map(|v| &v.spec.loopbacks);
+        let loopback = loopbacks.find(|l| l.name == target.spec.source_loopback)?;
+        let loopback = DestinationLoopback {
+            name: loopback.name.parse().ok()?,
+            pool_ref: None,
+            subnet: Some(loopback.subnet.subnet()),
+        };
+        let object = |kind: &str, name: &str| ObjectRef::new(API_VERSION, kind, name);
+        let collector = Object {
+            id: object("Collector", &target.id.name),
+            created: target.created.clone(),
+            labels: target.labels.clone(),
+            spec: CollectorSpec {
+                address: target.spec.destination_ip.parse().ok()?,
+                protocol: target.spec.protocol,
+                key: target.spec.key,
+                mirror_destination: MirrorDestination {
+                    name: destination.name.clone(),
+                    loopback: Some(loopback.name.clone()),
+                },
+                node_selector: None,
+            },
+        };
+        let mirror = Object {
+            id: object("TrafficMirror", name),
+            created: None,
+            labels: BTreeMap::new(),
+            spec: TrafficMirrorSpec {
+                source: MirrorSource {
+                    kind: MirrorSourceKind::Layer2Attachment,
+                    name: source.name.clone(),
+                },
+                collector: target.id.name.clone(),
+                direction: spec.direction,
+                traffic_match: spec.traffic_match.clone(),
+            },
+        };
+        Some(NewMirror {
+            destination,
+            loopback,
+            collector,
+            mirror,
+        })
     }
 
     fn stays(&mut self, id: &ObjectRef, why: &str) {
@@ -240,6 +338,11 @@ impl<'a> Trial<'a> {
         let attachments = self.now.layer2_attachments.iter();
         let attachments = attachments.filter(|o| made.contains(&o.id));
         adoption.intents.extend(attachments.map(written));
+        let collectors = self.now.collectors.iter().filter(|o| made.contains(&o.id));
+        adoption.intents.extend(collectors.map(written));
+        let mirrors = self.now.traffic_mirrors.iter();
+        let mirrors = mirrors.filter(|o| made.contains(&o.id));
+        adoption.intents.extend(mirrors.map(written));
         let (before, now) = (self.before, &self.now);
         for object in &before.layer2s {
             if now.layer2s.contains(object) {
@@ -256,13 +359,45 @@ impl<'a> Trial<'a> {
             }
         }
         adoption.residue.extend(before.peerings.iter().map(written));
+        for object in &before.mirror_targets {
+            if now.mirror_targets.contains(object) {
+                adoption.residue.push(written(object));
+            } else {
+                adoption.replaced.push(object.id.clone());
+            }
+        }
+        for object in &before.mirror_selectors {
+            if now.mirror_selectors.contains(object) {
+                adoption.residue.push(written(object));
+            } else {
+                adoption.replaced.push(object.id.clone());
+            }
+        }
         adoption
-            .residue
-            .extend(before.mirror_targets.iter().map(written));
-        adoption
-            .residue
-            .extend(before.mirror_selectors.iter().map(written));
-        adoption
+    }
+}
+
+/// What a mirror becomes.
+struct NewMirror {
+    destination: ObjectRef,
+    loopback: DestinationLoopback,
+    collector: Object<CollectorSpec>,
+    mirror: Object<TrafficMirrorSpec>,
+}
+
+impl NewMirror {
+    fn put(self, inputs: &mut Inputs) {
+        let mut all = inputs.destinations.iter_mut();
+        if let Some(destination) = all.find(|d| d.id == self.destination) {
+            let loopbacks = &mut destination.spec.loopbacks;
+            if !loopbacks.contains(&self.loopback) {
+                loopbacks.push(self.loopback);
+            }
+        }
+        if !inputs.collectors.iter().any(|c| c.id == self.collector.id) {
+            inputs.collectors.push(self.collector);
+        }
+        inputs.traffic_mirrors.push(self.mirror);
     }
 }
 

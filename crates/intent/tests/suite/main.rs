@@ -8,6 +8,7 @@
 
 mod cases;
 mod facts;
+mod guide;
 mod hostile;
 mod oracle;
 mod plans;

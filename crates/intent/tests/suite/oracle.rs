@@ -295,3 +295,65 @@ fn adoption_of_the_low_level_network_changes_nothing_and_names_its_residue() {
         );
     }
 }
+
+#[test]
+fn a_mirror_of_an_adopted_segment_is_adopted_too() {
+    let low = "
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Layer2NetworkConfiguration
+metadata: {name: vlan1}
+spec: {id: 501, mtu: 1500, vni: 4000002, nodeSelector: {matchLabels: {pick: me}}}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: VRFRouteConfiguration
+metadata: {name: mirror}
+spec: {vrf: mirror, vni: 900, routeTarget: '64500:900', seq: 10, import: [], export: [], loopbacks: [{name: lo.mir, subnet: 10.99.0.0/24}]}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: MirrorTarget
+metadata: {name: collector}
+spec: {type: l3gre, destinationIP: 192.0.2.100, key: 7, destinationVrf: mirror, sourceLoopback: lo.mir}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: MirrorSelector
+metadata: {name: capture}
+spec:
+  {mirrorTarget: {kind: MirrorTarget, name: collector}, mirrorSource: {kind: Layer2NetworkConfiguration, name: vlan1}, direction: ingress,
+   trafficMatch: {protocol: TCP, dstPort: 443}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: worker-1, labels: {pick: me}}}
+";
+    let objects = documents(low);
+    let before = run(&objects, &Answers::default(), &Prior::default()).0;
+    assert_eq!(before.findings, []);
+    let adoption = adopt(&Inputs::read(&objects));
+    let kinds = |list: &[Value]| -> Vec<String> {
+        let kind = |o: &Value| o["kind"].as_str().unwrap().to_owned();
+        list.iter().map(kind).collect()
+    };
+    let intents = [
+        "Destination",
+        "Layer2Attachment",
+        "Collector",
+        "TrafficMirror",
+    ];
+    assert_eq!(kinds(&adoption.intents), intents);
+    // The loopback is on every node of its VRF, which a Collector alone does not ask for.
+    assert_eq!(kinds(&adoption.residue), ["VRFRouteConfiguration"]);
+    let mut instead = adoption.intents;
+    instead.extend(adoption.residue);
+    instead.extend(objects.into_iter().filter(|o| o["kind"] == "Node"));
+    let after = run(&instead, &Answers::default(), &Prior::default()).0;
+    assert_eq!(before.digest, after.digest);
+    assert_eq!(
+        before.nodes["worker-1"].network,
+        after.nodes["worker-1"].network
+    );
+    assert_eq!(
+        after.nodes["worker-1"].network.fabric_vrfs["mirror"]
+            .vrf
+            .gres
+            .len(),
+        1
+    );
+}
