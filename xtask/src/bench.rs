@@ -12,6 +12,8 @@
 #[cfg(feature = "bench")]
 mod addresses;
 #[cfg(feature = "bench")]
+mod cni;
+#[cfg(feature = "bench")]
 mod control_plane;
 #[cfg(feature = "bench")]
 mod fleet;
@@ -42,6 +44,7 @@ const BENCHES: &[&str] = &[
     "intents",
     "kpt",
     "control-plane",
+    "cni",
 ];
 
 /// Runs one bench in this process.
@@ -55,6 +58,9 @@ fn measure(name: &str) -> Result<Report> {
         "intents" => intents::intents(),
         "kpt" => kpt::kpt(),
         "control-plane" => control_plane::control_plane(),
+        "cni" => cni::cni(),
+        // The same, in the namespace that it has made.
+        "cni-inside" => cni::inside(),
         _ => bail!("no bench is called {name}"),
     }
 }

@@ -1,0 +1,121 @@
+//! One call at a time: ours, the reference and base in turns.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::super::measure::seconds;
+use super::super::{Curve, Report, Row};
+use super::node::{Node, Who};
+use super::{Case, IPAMS, PLUGINS, rounds};
+
+/// Times of ADD and DEL, sorted.
+#[derive(Default)]
+struct Times {
+    add: Vec<Duration>,
+    del: Vec<Duration>,
+}
+
+pub(super) fn measure(node: &Node, report: &mut Report) -> Result<()> {
+    let mut curve = Curve::new(
+        "One call at a time, median (95th percentile); ours syncs host-local's files to the disk",
+        &[
+            "",
+            "ours",
+            "reference 1.9.1",
+            "base",
+            "(ours − base) / (reference − base)",
+        ],
+    );
+    for v6 in [false, true] {
+        for plugin in PLUGINS {
+            for ipam in IPAMS {
+                let case = Case { plugin, ipam, v6 };
+                eprintln!("bench: cni: {case} …");
+                let times = turns(node, case)?;
+                rows(case, &times, report, &mut curve);
+            }
+        }
+    }
+    report.curves.push(curve);
+    Ok(())
+}
+
+fn turns(node: &Node, case: Case) -> Result<[Times; 3]> {
+    // The reference waits two seconds for duplicate address detection.
+    let rounds = if case.v6 {
+        rounds().div_ceil(10).max(2)
+    } else {
+        rounds()
+    };
+    let mut times: [Times; 3] = Default::default();
+    for round in 0..=rounds {
+        for turn in 0..3 {
+            let at = (turn + round) % 3;
+            let who = Who::ALL[at];
+            let mut attachment = node.attachment(who, case, 0);
+            let add = node.call(who, "ADD", &mut attachment)?;
+            let del = node.call(who, "DEL", &mut attachment)?;
+            // The first round fills caches.
+            if round > 0 {
+                times[at].add.push(add);
+                times[at].del.push(del);
+            }
+        }
+    }
+    for times in &mut times {
+        times.add.sort_unstable();
+        times.del.sort_unstable();
+    }
+    Ok(times)
+}
+
+fn rows(case: Case, [ours, reference, base]: &[Times; 3], report: &mut Report, curve: &mut Curve) {
+    for (verb, ours, reference, base) in [
+        ("ADD", &ours.add, &reference.add, &base.add),
+        ("DEL", &ours.del, &reference.del, &base.del),
+    ] {
+        let [o, r, b] = [ours, reference, base].map(|times| median(times).as_secs_f64());
+        let ratio = (o - b) / (r - b);
+        let show =
+            |times: &[Duration]| format!("{} ({})", seconds(median(times)), seconds(high(times)));
+        curve.push([
+            format!("{verb} {case}"),
+            show(ours),
+            show(reference),
+            show(base),
+            format!("{ratio:.2}"),
+        ]);
+        if case.v6 && verb == "ADD" {
+            let met = median(ours) <= Duration::from_millis(20);
+            let measured = format!(
+                "{}, the reference {}",
+                seconds(median(ours)),
+                seconds(median(reference))
+            );
+            report.rows.push(Row::new(
+                &format!("ADD {case} with gateway"),
+                "≤ 20 ms",
+                measured,
+                met,
+            ));
+        }
+        if !case.v6 {
+            let measured = format!("{ratio:.2} × (reference − base)");
+            // A base that is not below the reference says nothing; then ours must not be above it either.
+            let met = if r > b { ratio <= 0.5 } else { o <= b };
+            let budget = "ours − base ≤ 0.5 × (reference − base)";
+            report
+                .rows
+                .push(Row::new(&format!("{verb} {case}"), budget, measured, met));
+        }
+    }
+}
+
+fn median(sorted: &[Duration]) -> Duration {
+    sorted[sorted.len() / 2]
+}
+
+fn high(sorted: &[Duration]) -> Duration {
+    sorted[(sorted.len() * 95 / 100).min(sorted.len() - 1)]
+}
