@@ -4,6 +4,7 @@
 //! instead of the originals, they must tell every node's agent the same.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use mooring_intent::{Adoption, Plan, adopt, plan};
 use serde::Serialize;
@@ -113,7 +114,8 @@ fn verdict(adoption: &Adoption, proof: &Plan, equal: bool) -> String {
     );
     if !proof.hosts.is_empty() {
         let hosts: Vec<&str> = proof.hosts.iter().map(String::as_str).collect();
-        text += &format!(
+        let _ = write!(
+            text,
             "\non the hosts of {} devices get the names of their attachments",
             hosts.join(", ")
         );

@@ -122,8 +122,12 @@ fn rows(inputs: &Inputs, plan: &Plan) -> Vec<[String; 5]> {
                 row("~", new[0], difference(&old[0].item, &new[0].item));
             }
             (old, new) => {
-                old.into_iter().for_each(|p| row("-", p, String::new()));
-                new.into_iter().for_each(|p| row("+", p, String::new()));
+                for part in old {
+                    row("-", part, String::new());
+                }
+                for part in new {
+                    row("+", part, String::new());
+                }
             }
         }
     }

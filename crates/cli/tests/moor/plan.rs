@@ -507,6 +507,17 @@ reached: over the fabric in VRF secure, which knows the way back to 10.0.0.5
     trace(&["--node", "worker-1", "198.51.100.9", "198.51.100.12"])
         .assert()
         .code(0);
+    // The zone is reached from the host, but nobody told it of this source.
+    let run = trace(&["--node", "worker-1", "10.9.9.9", "192.0.2.9", "-o", "json"]);
+    let (text, code) = stdout(run);
+    let story: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (story["reached"].as_bool(), code),
+        (Some(false), 1),
+        "{text}"
+    );
+    assert_eq!(story["steps"][0]["vrf"], "cluster", "{text}");
+    assert_eq!(story["end"]["fabric"]["vrf"], "secure", "{text}");
     for wrong in [
         &["--node", "nobody", "10.0.0.5", "192.0.2.9"][..],
         &["--node", "worker-1", "10.0.0.5", "2001:db8::1"],

@@ -56,13 +56,12 @@ impl Network {
                 };
                 built(&empty, &Answers::default(), &Prior::default())
             }
-            Some(path) => match state::read(path)? {
-                Some(kept) => {
-                    let (compiled, given, _) =
-                        build(&Inputs::read(&kept.objects), &kept.answers, &kept.last_good);
+            Some(path) => {
+                if let Some(kept) = state::read(path)? {
+                    let old = Inputs::read(&kept.objects);
+                    let (compiled, given) = built(&old, &kept.answers, &kept.last_good);
                     (compiled, kept.answers.and(&given))
-                }
-                None => {
+                } else {
                     let old = survey_of(std::slice::from_ref(path), None)?;
                     if is_broken(&old, output) {
                         return Ok(None);
@@ -70,7 +69,7 @@ impl Network {
                     let old = Inputs::read(values(&old));
                     built(&old, &Answers::default(), &Prior::default())
                 }
-            },
+            }
         };
         let prior = Prior::new(before.contributions.clone());
         let (compiled, answers, mut findings) = build(&inputs, &given, &prior);
