@@ -119,7 +119,7 @@ fn host_local_and_the_reference_give_the_same_addresses_and_write_the_same_bytes
     for (number, ranges) in shapes.iter().enumerate() {
         let mut dice = Dice(number as u64 + 7);
         let dirs: Vec<tempfile::TempDir> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
-        for step in 0..60 {
+        for step in 0..90 {
             let container = format!("c{}", dice.roll(7));
             let verb = if dice.roll(5) < 3 { "ADD" } else { "DEL" };
             let wish = match dice.roll(14) {

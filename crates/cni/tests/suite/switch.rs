@@ -136,7 +136,7 @@ fn macvlan_is_switched_over_and_back() {
 #[test]
 fn bridge_is_switched_over_and_back() {
     both_ways("bridge", |attachment| {
-        attachment.config["isGateway"] = json!(true)
+        attachment.config["isGateway"] = json!(true);
     });
 }
 
@@ -144,7 +144,7 @@ fn bridge_is_switched_over_and_back() {
 fn tuning_is_switched_over_and_back() {
     // An attribute that the kernel does not put back by itself.
     both_ways("tuning", |attachment| {
-        attachment.config["promisc"] = json!(true)
+        attachment.config["promisc"] = json!(true);
     });
 }
 

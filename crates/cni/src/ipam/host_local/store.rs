@@ -161,7 +161,8 @@ impl Store {
 
 /// What [`file::create_whole`] names its drafts where it needs names; the reference passes over them.
 fn is_draft(name: &str) -> bool {
-    name.starts_with('.') && name.ends_with(".tmp")
+    name.strip_suffix(".tmp")
+        .is_some_and(|name| name.starts_with('.'))
 }
 
 /// In place: it is only where a search begins, and half of it does no harm.

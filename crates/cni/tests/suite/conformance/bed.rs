@@ -201,7 +201,7 @@ impl<'a> Bed<'a> {
     }
 
     /// Ends a pod's namespace before its DEL.
-    pub(crate) fn kill(&self, attachment: &Attachment) {
+    pub(crate) fn kill(attachment: &Attachment) {
         let name = name(&attachment.pod);
         let output = std::process::Command::new("ip")
             .args(["netns", "del", &name])

@@ -695,7 +695,7 @@ fn del_without_netns(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
 
 fn del_dead_netns(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
     let (attachment, _) = added(bed, version)?;
-    bed.kill(&attachment);
+    Bed::kill(&attachment);
     silent(&bed.call("DEL", &attachment))?;
     holds_nothing(bed)
 }

@@ -112,7 +112,7 @@ fn newer(value: &Value, version: &str) -> Result<(), Wrong> {
     let extras = ["dst", "gw", "mtu", "advmss", "priority", "table", "scope"];
     routes(
         value,
-        if version < "1.1.0" && version < "1.0.0" {
+        if version < "1.0.0" {
             &extras[..2]
         } else {
             &extras

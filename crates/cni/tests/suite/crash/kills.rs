@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Scene, VERSION, Victim, valid};
-use crate::conformance::bed::{Shown as _, name};
+use crate::conformance::bed::{Bed, Shown as _, name};
 use crate::conformance::peer::Peer;
 use crate::conformance::shape::{Wrong, brief, result, silent, want};
 
@@ -80,7 +80,7 @@ fn follow(scene: &Scene<'_>, victim: &mut Victim, then: Then) -> Result<(), Wron
                 .map_err(|wrong| format!("CHECK after ADD again: {wrong}"))?;
         }
         Then::NetnsEnds => {
-            bed.kill(&victim.attachment);
+            Bed::kill(&victim.attachment);
             alive = false;
         }
         Then::Gc => {
@@ -131,7 +131,7 @@ fn follow(scene: &Scene<'_>, victim: &mut Victim, then: Then) -> Result<(), Wron
 
 /// Takes the pod away, and the device that it had.
 fn end(scene: &Scene<'_>, victim: &Victim) {
-    scene.bed.kill(&victim.attachment);
+    Bed::kill(&victim.attachment);
     if let Some(device) = &victim.device {
         scene.bed.node.run("ip", &["link", "del", device]);
     }

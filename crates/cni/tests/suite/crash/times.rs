@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Scene, VERSION};
-use crate::conformance::bed::Shown as _;
+use crate::conformance::bed::{Bed, Shown as _};
 use crate::conformance::peer::Peer;
 use crate::conformance::shape::{Wrong, result, silent, want};
 
@@ -164,6 +164,23 @@ fn at_once(scene: &Scene<'_>, calls: &[(&str, &super::Attachment)]) -> Vec<moori
     })
 }
 
+/// A device and what it is plugged into, as they come up with the node. The kernel takes the old pair away in its own time.
+fn plug(bed: &Bed<'_>, device: &str) -> Result<(), Wrong> {
+    let peer = device.replace("dev", "peer");
+    let add = ["link", "add", device, "type", "veth", "peer", "name", &peer];
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    loop {
+        let said = bed.node.run("ip", &add);
+        if said.code == Some(0) {
+            return Ok(());
+        }
+        if std::time::Instant::now() > end {
+            return Err(format!("{device} cannot be made: {}", said.stderr));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn a_reboot_ends_every_interface_and_the_stale_state_is_in_nobodys_way() {
     // sbr and tuning keep nothing that could be stale: their state ends with /run.
@@ -184,14 +201,11 @@ fn a_reboot_ends_every_interface_and_the_stale_state_is_in_nobodys_way() {
             let mut attached = old.attachment.clone();
             attached.config["prevResult"] = result(&bed.call("ADD", &attached), VERSION)?;
             // The reboot: pods and virtual links are gone, files are not, /run is empty, NICs have their names again.
-            bed.kill(&old.attachment);
+            Bed::kill(&old.attachment);
             let _ = std::fs::remove_dir_all(bed.root().join("proc"));
             let _ = std::fs::remove_dir_all(bed.root().join("run"));
             if let Some(device) = &old.device {
-                bed.node.ip(&format!(
-                    "link add {device} type veth peer name {}",
-                    device.replace("dev", "peer")
-                ));
+                plug(bed, device)?;
             }
             // A new pod comes before anybody has cleaned up; it may even want the same device.
             let new = scene.fresh();
