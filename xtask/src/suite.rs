@@ -76,7 +76,9 @@ fn run_lanes(logs: &Logs, summary: &mut Summary) -> Result<bool> {
     let programs = lanes::build()?;
     let (tell, told) = mpsc::channel();
     let lanes = lanes::lanes(&programs).map(|mut lane| {
-        lane.iter_mut().for_each(|command| logs.tell(command));
+        for command in &mut lane {
+            logs.tell(command);
+        }
         let tell = tell.clone();
         std::thread::spawn(move || lanes::run(lane, &tell))
     });

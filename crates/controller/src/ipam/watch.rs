@@ -92,7 +92,9 @@ async fn follow(
             Ok(Event::InitDone) => {
                 if shelf.what() == What::Allocation {
                     let left = view.keep_allocations(&shelf.served.resource.api_version, &listed);
-                    left.iter().for_each(|key| comes_back(view, key));
+                    for key in &left {
+                        comes_back(view, key);
+                    }
                     listed.clear();
                 }
                 if shelf.what().is_claim() {

@@ -178,6 +178,9 @@ Debian bookworm main http://example.com/debian/
             debian_in(targets).as_deref(),
             Some("http://example.com/debian/")
         );
-        assert_eq!(debian_in("Google x main https://example.invalid/packages/"), None);
+        assert_eq!(
+            debian_in("Google x main https://example.invalid/packages/"),
+            None
+        );
     }
 }
