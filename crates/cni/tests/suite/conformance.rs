@@ -70,7 +70,7 @@ fn spoken(peer: &Peer) -> Vec<&'static str> {
     VERSIONS.iter().filter(claims).copied().collect()
 }
 
-/// Kernels that this machine's is not. The others are judged here by what they print, and not compared with the document.
+/// Kernels that this machine's is not. What is written there is gone with them, so their part of the document is edited by hand.
 mod uml {
     use super::{Peer, failures};
 
@@ -86,18 +86,12 @@ mod uml {
 
     #[test]
     #[ignore = "kernel: uml"]
-    fn the_references_ipvlan_and_vlan_fail_somewhere_and_not_everywhere() {
+    fn the_references_ipvlan_and_vlan_fail_where_the_document_says() {
         let Some(peer) = Peer::reference("conformance of the reference plugins") else {
             return;
         };
         let report = failures(&peer, &THERE).expect("a kernel of our own has namespaces");
-        let vlan = report.failed.get("del-without-master");
-        assert!(
-            vlan.is_some_and(|of| of.contains_key("vlan")),
-            "{}",
-            report.text()
-        );
-        assert!(!report.failed.contains_key("add"), "{}", report.text());
+        report.compare("reference 1.9.1 in User-mode Linux");
     }
 }
 
@@ -118,7 +112,7 @@ fn the_reference_plugins_fail_where_the_document_says() {
         return;
     };
     if let Some(report) = failures(&peer, &HERE) {
-        report.compare(&peer);
+        report.compare(peer.name);
     }
 }
 
@@ -128,6 +122,6 @@ fn the_plugins_of_debian_fail_where_the_document_says() {
         return;
     };
     if let Some(report) = failures(&peer, &HERE) {
-        report.compare(&peer);
+        report.compare(peer.name);
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::cases::CASES;
-use super::peer::Peer;
 use super::shape::Wrong;
 
 /// Failures of one implementation.
@@ -81,10 +80,10 @@ impl Report {
     }
 
     /// Compares with the document, or writes it.
-    pub(super) fn compare(&self, peer: &Peer) {
+    pub(super) fn compare(&self, part_of: &str) {
         let path = mooring_testkit::workspace_root().join("docs/reference/conformance.md");
         let document = std::fs::read_to_string(&path).unwrap_or_default();
-        let begin = format!("<!-- {} -->\n", peer.name);
+        let begin = format!("<!-- {part_of} -->\n");
         let end = "<!-- end -->\n";
         let found = document.split_once(&begin).and_then(|(head, rest)| {
             let (part, tail) = rest.split_once(end)?;
@@ -102,7 +101,7 @@ impl Report {
         assert!(
             part == now,
             "{} fails otherwise than {} says; MOOR_UPDATE=1 writes it, one implementation at a time\n{}\n{}",
-            peer.name,
+            part_of,
             path.display(),
             mooring_testkit::unified("conformance.md", part, &now),
             self.text()
