@@ -183,27 +183,27 @@ fn matrix(plugin: &'static str, at_least: [u32; 2]) {
 
 #[test]
 fn macvlan_killed_at_every_point() {
-    matrix("macvlan", [4, 1]);
+    matrix("macvlan", [5, 4]);
 }
 
 #[test]
 fn bridge_killed_at_every_point() {
-    matrix("bridge", [5, 2]);
+    matrix("bridge", [6, 2]);
 }
 
 #[test]
 fn host_device_killed_at_every_point() {
-    matrix("host-device", [6, 4]);
+    matrix("host-device", [9, 5]);
 }
 
 #[test]
 fn tuning_killed_at_every_point() {
-    matrix("tuning", [2, 0]);
+    matrix("tuning", [2, 1]);
 }
 
 #[test]
 fn sbr_killed_at_every_point() {
-    matrix("sbr", [2, 0]);
+    matrix("sbr", [3, 1]);
 }
 
 #[test]
@@ -216,13 +216,13 @@ mod uml {
     #[test]
     #[ignore = "kernel: uml"]
     fn ipvlan_killed_at_every_point() {
-        super::matrix("ipvlan", [4, 1]);
+        super::matrix("ipvlan", [5, 4]);
     }
 
     #[test]
     #[ignore = "kernel: uml"]
     fn vlan_killed_at_every_point() {
-        super::matrix("vlan", [4, 1]);
+        super::matrix("vlan", [5, 4]);
     }
 }
 
