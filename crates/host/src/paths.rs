@@ -15,10 +15,8 @@ pub struct Paths {
     pub data: PathBuf,
     /// `/run/cni`: what a reboot ends.
     pub run: PathBuf,
-    /// `/var/lib/cni/moor`: our own records (devices, node VLANs, installed files).
+    /// `/run/cni/moor`: our own records (devices, node VLANs, shims) and locks. A reboot ends what they speak of.
     pub own: PathBuf,
-    /// `/run/cni/moor`: our own locks.
-    pub locks: PathBuf,
     /// `/etc/cni`: allow lists.
     pub etc: PathBuf,
     /// `/sys`; under the root only where a test has put one there.
@@ -47,8 +45,7 @@ impl Paths {
         let data = root.join("var/lib/cni");
         let run = root.join("run/cni");
         Self {
-            own: data.join("moor"),
-            locks: run.join("moor"),
+            own: run.join("moor"),
             etc: root.join("etc/cni"),
             sys: kernel("sys"),
             proc: kernel("proc"),

@@ -99,7 +99,7 @@ impl Plugin for Tuning {
 /// A DEL that comes while its ADD is under way must not put back what is changed a moment later: then nobody knows any more
 /// what the interface had. One lock for the node, held for as long as two netlink messages take.
 fn alone(call: &Call) -> Result<Lock, CniError> {
-    Lock::exclusive(call.paths.locks.join("tuning.lock"), BOUND)
+    Lock::exclusive(call.paths.own.join("tuning.lock"), BOUND)
         .map_err(|e| CniError::try_again("tuning: another call does not end").because(&e))
 }
 

@@ -141,7 +141,7 @@ fn attach(
     for ip in &mut result.ips {
         ip.interface = Some(2);
     }
-    let locks = &call.paths.locks;
+    let locks = &call.paths.own;
     let bridge = ensure::bridge(node, wanted, locks)?;
     let ends = Ends {
         mac: wanted.mac,

@@ -87,7 +87,7 @@ fn open_netlink(pod: &Netns) -> Result<Netlink, CniError> {
 
 /// The sub-interfaces that attachments of this node share.
 pub(crate) fn vlans(call: &Call) -> Vlans {
-    Vlans::new(call.paths.locks.join("vlan"))
+    Vlans::new(call.paths.own.join("vlan"))
 }
 
 /// Who holds something for this attachment.

@@ -180,7 +180,7 @@ impl Plugin for Macvlan {
 }
 
 fn shims(call: &Call) -> Shims {
-    Shims::new(call.paths.locks.join("shim"))
+    Shims::new(call.paths.own.join("shim"))
 }
 
 fn reach(call: &Call, made: &Made, node_addresses: &[IpAddr]) -> Result<(), CniError> {

@@ -91,7 +91,7 @@ fn devices(doctor: &Doctor, done: &mut Vec<Done>) {
 
 /// Sub-interfaces and shims go with their last user that lives.
 fn links(doctor: &Doctor, vlans: &[&Kept], shims: &[&Kept]) -> Done {
-    let locks = &doctor.paths.locks;
+    let locks = &doctor.paths.own;
     let open = || -> Result<Netlink, crate::NetnsError> { Netns::current()?.netlink() };
     let mut node = open().map_err(|error| failed("VLANs and shims", &error))?;
     // No network is spoken for: only users that are gone count as garbage.

@@ -2,13 +2,12 @@
 //! values to restore. Every sort is read where its plugin writes it.
 //!
 //! Easy to get wrong: host-local says neither namespace nor boot. Its owner is looked up in the runtime's cache; without an
-//! entry there only a file from before this boot proves anything.
+//! entry there nothing is known. The age of the file proves nothing: a clock may have been wrong at boot.
 
 use std::fmt;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
@@ -18,9 +17,6 @@ use crate::Paths;
 use crate::host_local::{self, Content};
 use crate::record::{Boot, Records};
 use crate::shared::{Objects, SharedError};
-
-/// A clock that was set after the boot may move files by this much.
-const CLOCK: Duration = Duration::from_mins(1);
 
 /// What it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -114,12 +110,12 @@ pub(super) fn observe(
     let mut broken = Vec::new();
     devices(paths, boot, &mut all, &mut broken);
     for (sort, dir) in [(Sort::Vlan, "vlan"), (Sort::Shim, "shim")] {
-        let dir = paths.locks.join(dir);
+        let dir = paths.own.join(dir);
         if shared(sort, &dir, boot, &mut all).is_err() {
             broken.push(dir);
         }
     }
-    addresses(&paths.data.join("networks"), boot, attachments, &mut all);
+    addresses(&paths.data.join("networks"), attachments, &mut all);
     functions(&paths.data.join("sriov/pci"), &mut all);
     tuning(&paths.run.join("tuning"), attachments, &mut all);
     all.sort_by(|a, b| (a.sort, &a.name, &a.path).cmp(&(b.sort, &b.name, &b.path)));
@@ -188,7 +184,7 @@ fn shared(sort: Sort, dir: &Path, boot: &Boot, all: &mut Vec<Kept>) -> Result<()
     Ok(())
 }
 
-fn addresses(dir: &Path, boot: &Boot, attachments: &[Attachment], all: &mut Vec<Kept>) {
+fn addresses(dir: &Path, attachments: &[Attachment], all: &mut Vec<Kept>) {
     for network in files(dir).into_iter().filter(|p| p.is_dir()) {
         let name = network.file_name().unwrap_or_default().to_string_lossy();
         for path in files(&network) {
@@ -206,7 +202,7 @@ fn addresses(dir: &Path, boot: &Boot, attachments: &[Attachment], all: &mut Vec<
                         container: owner.container,
                         ifname: owner.ifname.unwrap_or_default(),
                     };
-                    let life = by_cache(&who, attachments).unwrap_or_else(|| by_age(&path, boot));
+                    let life = by_cache(&who, attachments).unwrap_or(Life::Unknown);
                     (who, life)
                 }
             };
@@ -231,24 +227,6 @@ fn by_cache(who: &Who, attachments: &[Attachment]) -> Option<Life> {
     // A container with a living interface lives.
     found.sort_by_key(|life| !matches!(life, Life::Alive));
     found.first().map(|life| (*life).clone())
-}
-
-/// A file from before this boot is for a container that ended with the last one.
-fn by_age(path: &Path, boot: &Boot) -> Life {
-    let written = path.metadata().and_then(|m| m.modified());
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the age of a file is against the clock that wrote it"
-    )]
-    let now = SystemTime::now();
-    let uptime = Duration::from_secs(boot.uptime) + CLOCK;
-    match written
-        .ok()
-        .and_then(|written| now.duration_since(written).ok())
-    {
-        Some(age) if age > uptime => Life::gone("the node was restarted since"),
-        _ => Life::Unknown,
-    }
 }
 
 fn functions(dir: &Path, all: &mut Vec<Kept>) {

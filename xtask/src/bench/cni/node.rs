@@ -123,6 +123,14 @@ impl Node {
         for name in ["macvlan", "bridge", "host-device", "static", "host-local"] {
             symlink(&program, ours.join(name))?;
         }
+        // In memory, as a node has it; this process has its mounts to itself.
+        let run = state.path().join("root/run");
+        fs::create_dir_all(&run)?;
+        output(
+            Command::new("mount")
+                .args(["-t", "tmpfs", "tmpfs"])
+                .arg(&run),
+        )?;
         Ok(Self {
             prefix,
             reference: setup::place("cni-plugins")?.join("bin"),

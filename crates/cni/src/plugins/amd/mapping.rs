@@ -45,7 +45,7 @@ fn path(call: &Call) -> PathBuf {
 }
 
 fn lock(call: &Call) -> Result<Lock, CniError> {
-    let path = call.paths.locks.join("amd-host-device.lock");
+    let path = call.paths.own.join("amd-host-device.lock");
     Lock::exclusive(path, PATIENCE)
         .map_err(|e| CniError::try_again("AMD's mapping file is in use").because(&e))
 }

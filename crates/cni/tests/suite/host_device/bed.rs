@@ -128,7 +128,7 @@ impl Bed {
 
     /// The files of records.
     pub(crate) fn records(&self) -> Vec<PathBuf> {
-        let dir = self.stage.root().join("var/lib/cni/moor/devices");
+        let dir = self.stage.root().join("run/cni/moor/devices");
         let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
             .into_iter()
             .flatten()

@@ -111,7 +111,7 @@ impl Machine {
     }
 
     pub(crate) fn records(&self) -> usize {
-        let dir = self.root.path().join("var/lib/cni/moor/devices");
+        let dir = self.root.path().join("run/cni/moor/devices");
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
         let records = entries.filter(|e| e.path().extension().is_some_and(|x| x == "json"));
         records.count()
