@@ -91,6 +91,7 @@ pub(super) struct Role {
     book: Book,
     memory: repository::Memory,
     links: links::Links,
+    written: variant::Written,
     living: Living,
     /// The same for pools, which the ipam role serves.
     pooling: Living,
@@ -119,6 +120,7 @@ pub(crate) async fn run(world: World) -> Result<()> {
         book,
         memory: repository::Memory::default(),
         links: links::Links::default(),
+        written: variant::Written::default(),
         living,
         pooling,
         flight: Arc::default(),

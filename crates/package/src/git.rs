@@ -44,8 +44,9 @@ pub(crate) use repository::PLACE;
 
 /// How long one call of `git` may take.
 const TIMEOUT: Duration = Duration::from_mins(2);
-/// How often an act is made again because somebody else pushed first.
-const TRIES: u32 = 8;
+/// How often an act is made again because somebody else pushed first. Beside a busy pusher on a slow machine most tries lose, and
+/// waiting longer before one does not make it shorter; so there are many, and short pauses.
+const TRIES: u32 = 40;
 
 /// How long to wait before the next try, by the number of the last one. Randomness comes from outside.
 pub type Pause = Arc<dyn Fn(u32) -> Duration + Send + Sync>;
@@ -83,7 +84,7 @@ impl Git {
             timeout: TIMEOUT,
             author: ("Mooring".to_owned(), "moor@mooring.dev".to_owned()),
             tries: TRIES,
-            pause: Arc::new(|nth| Duration::from_millis(50 << nth.min(6))),
+            pause: Arc::new(|nth| Duration::from_millis(50 << nth.min(3))),
             before_push: None,
         }
     }

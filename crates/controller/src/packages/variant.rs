@@ -26,6 +26,7 @@ use crate::error::Error;
 use apply::Act;
 use decide::Remembered;
 use report::Told;
+pub(super) use report::Written;
 
 pub(super) use apply::Applied;
 

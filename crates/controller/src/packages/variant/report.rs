@@ -1,8 +1,11 @@
 //! What is told of a variant: its status, from what was done, and Events with what to do. Nothing is written where the
 //! status says the same already.
 
-use kube::Api;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use kube::api::{ApiResource, DynamicObject};
+use kube::{Api, ResourceExt as _};
 use mooring_api::kinds::porch::{InterfaceAddress, PackageVariant};
 use mooring_api::{Code, Condition, Finding};
 use mooring_blueprint::Object;
@@ -258,7 +261,7 @@ fn keep(status: &mut Value, before: &Value, names: &[&str]) {
 impl Role {
     /// Writes the status where it changed, and publishes what happened.
     pub(super) async fn report(&self, object: &Object, told: &Told<'_>) -> Result<(), Error> {
-        let before = object.value.get("status").cloned().unwrap_or_default();
+        let before = self.written.newest(object);
         let mut status = status(object, told, &before, self.world.now());
         if let Some(map) = status.as_object_mut() {
             self.living.schemas.prune(super::DEFINITION, map);
@@ -307,13 +310,54 @@ impl Role {
             )
             .await
         {
-            Ok(_) => self.world.metrics.wrote(KIND),
+            Ok(now) => {
+                self.written.note(&now);
+                self.world.metrics.wrote(KIND);
+            }
             // It was deleted meanwhile.
             Err(Error::Api { source, .. }) if matches!(&*source, kube::Error::Api(s) if s.code == 404) =>
                 {}
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+}
+
+/// The statuses that we wrote, by the uid of their object, with the version that each came to.
+///
+/// A pass may be given an object from before our last write, because the watch is a moment behind. Compared with that one,
+/// the same status would be written again, only with other times.
+#[derive(Default)]
+pub(in crate::packages) struct Written(Mutex<BTreeMap<String, (u64, Value)>>);
+
+impl Written {
+    fn note(&self, object: &DynamicObject) {
+        let (Some(uid), Some(version)) = (object.uid(), object.resource_version()) else {
+            return;
+        };
+        if let Ok(version) = version.parse() {
+            let status = object.data.get("status").cloned().unwrap_or_default();
+            self.lock().insert(uid, (version, status));
+        }
+    }
+
+    /// The status of an object: as it stands there, or as we wrote it since.
+    fn newest(&self, object: &Object) -> Value {
+        let text = |at: &str| object.value.pointer(at).and_then(Value::as_str);
+        let seen: u64 = text("/metadata/resourceVersion")
+            .and_then(|version| version.parse().ok())
+            .unwrap_or_default();
+        let mut written = self.lock();
+        let uid = text("/metadata/uid").unwrap_or_default();
+        match written.get(uid) {
+            Some((version, status)) if *version > seen => return status.clone(),
+            _ => written.remove(uid),
+        };
+        object.value.get("status").cloned().unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (u64, Value)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -334,6 +378,33 @@ fn without_times(status: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn version(number: u64, ready: &str) -> Value {
+        json!({
+            "apiVersion": PORCH, "kind": KIND,
+            "metadata": { "name": "upf", "uid": "u", "resourceVersion": number.to_string() },
+            "status": { "ready": ready },
+        })
+    }
+
+    #[test]
+    fn a_pass_over_an_older_object_knows_what_was_written_since() {
+        let (written, source) = (Written::default(), None);
+        let seen = |number, ready| Object {
+            value: version(number, ready),
+            source: source.clone(),
+        };
+        written.note(&serde_json::from_value(version(7, "yes")).unwrap());
+        assert_eq!(written.newest(&seen(5, "no"))["ready"], "yes");
+        // The watch has caught up: what stands there counts, whoever wrote it.
+        assert_eq!(written.newest(&seen(9, "edited"))["ready"], "edited");
+        assert_eq!(
+            written.newest(&seen(5, "no"))["ready"],
+            "no",
+            "it is kept no longer than needed"
+        );
+    }
+
     use mooring_api::Time;
 
     fn object() -> Object {
