@@ -14,7 +14,6 @@ mod check;
 mod configurations;
 mod fix;
 mod kept;
-mod life;
 mod print;
 
 use std::path::PathBuf;
@@ -22,14 +21,13 @@ use std::path::PathBuf;
 use mooring_api::{Code, Finding};
 use serde::Serialize;
 
-use crate::Paths;
 use crate::record::Boot;
+use crate::{Life, Paths};
 
 pub use attachments::Attachment;
 pub use check::Verdict;
 pub use configurations::{Configuration, ENDINGS, in_order};
 pub use kept::{Kept, Sort, Who};
-pub use life::Life;
 
 /// Where to look.
 #[derive(Clone, Debug)]

@@ -17,7 +17,6 @@
 use std::fs;
 use std::io;
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,6 +24,7 @@ use mooring_api::Mac;
 use mooring_api::net::{Link, LinkChange, NewLink};
 use serde::{Deserialize, Serialize};
 
+use crate::Life;
 use crate::file::{self, Lock, LockError};
 use crate::{Change, Netlink, NetlinkError, Netns, NetnsId};
 
@@ -54,18 +54,6 @@ pub struct User {
     /// The interface's MAC, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<Mac>,
-}
-
-/// An object and who is noted at it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Held {
-    /// The object's name: that of the link.
-    pub name: String,
-    /// Those who use it.
-    pub users: Vec<User>,
-    /// Those who ended without a DEL: another boot, a namespace that is gone.
-    pub gone: Vec<User>,
 }
 
 /// The notes of an object's users could not be read or written.
@@ -104,14 +92,8 @@ impl User {
 
     /// Whether it ended without saying so: another boot, or its namespace is gone or another one.
     fn is_gone(&self, boot: &str) -> bool {
-        if self.boot != boot {
-            return true;
-        }
-        match fs::metadata(&self.netns) {
-            Ok(meta) => (meta.dev(), meta.ino()) != (self.netns_id.dev, self.netns_id.inode),
-            // What cannot be looked at is not known to be gone.
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        }
+        let life = Life::of(&self.netns, Some(self.netns_id), Some(&self.boot), boot);
+        matches!(life, Life::Gone { .. })
     }
 }
 
@@ -168,21 +150,6 @@ impl Objects {
         Ok(files.map(|path| (path.clone(), read(&path))).collect())
     }
 
-    /// Everything that is noted, without a lock: for somebody who looks.
-    pub(crate) fn held(&self) -> Result<Vec<Held>, SharedError> {
-        let boot = boot();
-        let mut all = Vec::new();
-        for name in self.names()? {
-            let dir = self.root.join(&name);
-            let users = list(&dir)?
-                .into_iter()
-                .filter_map(|key| read(&dir.join(key)));
-            let (gone, users) = users.partition(|user| user.is_gone(&boot));
-            all.push(Held { name, users, gone });
-        }
-        Ok(all)
-    }
-
     /// The objects that this attachment is noted at. More than one when its network was edited between two ADDs.
     pub(crate) fn used_by(
         &self,
@@ -193,6 +160,43 @@ impl Objects {
         let mut names = self.names()?;
         names.retain(|name| self.root.join(name).join(&key).exists());
         Ok(names)
+    }
+
+    /// Has an attachment leave everything that it is noted at. All of it is tried; the first error is told.
+    pub(crate) fn release<E: From<SharedError>>(
+        &self,
+        container: &str,
+        ifname: &str,
+        mut leave: impl FnMut(&Object, &str, (&str, &str)) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut first = Ok(());
+        for name in self.used_by(container, ifname)? {
+            let left = self.lock(&name).map_err(E::from);
+            let left = left.and_then(|object| leave(&object, &name, (container, ifname)));
+            first = first.and(left);
+        }
+        first
+    }
+
+    /// Has those leave who are gone, and those of `network` that are not `valid`. One object does not stop the others.
+    pub(crate) fn collect<E: From<SharedError>>(
+        &self,
+        network: &str,
+        valid: &dyn Fn(&str, &str) -> bool,
+        mut leave: impl FnMut(&Object, &str, (&str, &str)) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut first = Ok(());
+        for name in self.names()? {
+            let mut one = || {
+                let object = self.lock(&name)?;
+                for (container, ifname) in object.garbage(network, valid)? {
+                    leave(&object, &name, (&container, &ifname))?;
+                }
+                Ok(())
+            };
+            first = first.and(one());
+        }
+        first
     }
 }
 
@@ -366,8 +370,10 @@ mod tests {
         let names: Vec<_> = object.garbage("other", &|_, _| false).unwrap();
         let names: Vec<&str> = names.iter().map(|(c, _)| c.as_str()).collect();
         assert_eq!(names, ["b", "c", "d"]);
-        let held = &objects.held().unwrap()[0];
-        assert_eq!((held.users.len(), held.gone.len()), (1, 3));
+        let all = objects.peek("eth1.100").unwrap();
+        let all: Vec<User> = all.into_iter().filter_map(|(_, user)| user).collect();
+        let gone = all.iter().filter(|user| user.is_gone(&boot())).count();
+        assert_eq!((all.len(), gone), (4, 3));
         assert_eq!(object.garbage("net", &|c, _| c == "a").unwrap().len(), 3);
         assert_eq!(object.garbage("net", &|_, _| false).unwrap().len(), 4);
     }

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use mooring_api::net::{Addr, Link, LinkChange, LinkKind, MacvlanMode, Neighbour, NewLink, Route};
 use mooring_api::{Cidr, HostCidr, IfName, Mac};
 
-use crate::shared::{Held, Object, Objects, SharedError, User, make_marked};
+use crate::shared::{Object, Objects, SharedError, User, make_marked};
 use crate::sysctl::{self, SysctlError};
 use crate::{Change, Netlink, NetlinkError, Netns, NetnsError, fault};
 
@@ -151,13 +151,9 @@ impl Shims {
         container: &str,
         ifname: &str,
     ) -> Result<(), ShimError> {
-        let mut first = Ok(());
-        for name in self.objects.used_by(container, ifname)? {
-            let left = self.objects.lock(&name).map_err(ShimError::from);
-            let left = left.and_then(|object| leave(node, &object, &name, (container, ifname)));
-            first = first.and(left);
-        }
-        first
+        let leave =
+            |object: &Object, name: &str, user: (&str, &str)| leave(node, object, name, user);
+        self.objects.release(container, ifname, leave)
     }
 
     /// Ends what is held by users that are gone, and by those of `network` that are not `valid`.
@@ -167,31 +163,9 @@ impl Shims {
         network: &str,
         valid: &dyn Fn(&str, &str) -> bool,
     ) -> Result<(), ShimError> {
-        let mut first = Ok(());
-        for name in self.objects.names()? {
-            let outcome = self.collect_one(node, &name, network, valid);
-            first = first.and(outcome);
-        }
-        first
-    }
-
-    /// The shims of ours, with their users.
-    pub fn held(&self) -> Result<Vec<Held>, ShimError> {
-        Ok(self.objects.held()?)
-    }
-
-    fn collect_one(
-        &self,
-        node: &mut Netlink,
-        name: &str,
-        network: &str,
-        valid: &dyn Fn(&str, &str) -> bool,
-    ) -> Result<(), ShimError> {
-        let object = self.objects.lock(name)?;
-        for (container, ifname) in object.garbage(network, valid)? {
-            leave(node, &object, name, (&container, &ifname))?;
-        }
-        Ok(())
+        let leave =
+            |object: &Object, name: &str, user: (&str, &str)| leave(node, object, name, user);
+        self.objects.collect(network, valid, leave)
     }
 }
 

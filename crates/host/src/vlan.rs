@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use mooring_api::net::{Link, LinkChange, LinkKind, NewLink, VlanProtocol};
 use mooring_api::{IfName, VlanId};
 
-use crate::shared::{Held, Object, Objects, SharedError, User, make_marked};
+use crate::shared::{Object, Objects, SharedError, User, make_marked};
 use crate::{Change, Netlink, NetlinkError, fault};
 
 /// The alias of a sub-interface that we made.
@@ -145,13 +145,9 @@ impl Vlans {
         container: &str,
         ifname: &str,
     ) -> Result<(), VlanError> {
-        let mut first = Ok(());
-        for name in self.objects.used_by(container, ifname)? {
-            let left = self.objects.lock(&name).map_err(VlanError::from);
-            let left = left.and_then(|object| leave(node, &object, &name, (container, ifname)));
-            first = first.and(left);
-        }
-        first
+        let leave =
+            |object: &Object, name: &str, user: (&str, &str)| leave(node, object, name, user);
+        self.objects.release(container, ifname, leave)
     }
 
     /// Ends what is held by users that are gone, and by those of `network` that are not `valid`.
@@ -161,31 +157,9 @@ impl Vlans {
         network: &str,
         valid: &dyn Fn(&str, &str) -> bool,
     ) -> Result<(), VlanError> {
-        let mut first = Ok(());
-        for name in self.objects.names()? {
-            let outcome = self.collect_one(node, &name, network, valid);
-            first = first.and(outcome);
-        }
-        first
-    }
-
-    /// The sub-interfaces of ours, with their users.
-    pub fn held(&self) -> Result<Vec<Held>, VlanError> {
-        Ok(self.objects.held()?)
-    }
-
-    fn collect_one(
-        &self,
-        node: &mut Netlink,
-        name: &str,
-        network: &str,
-        valid: &dyn Fn(&str, &str) -> bool,
-    ) -> Result<(), VlanError> {
-        let object = self.objects.lock(name)?;
-        for (container, ifname) in object.garbage(network, valid)? {
-            leave(node, &object, name, (&container, &ifname))?;
-        }
-        Ok(())
+        let leave =
+            |object: &Object, name: &str, user: (&str, &str)| leave(node, object, name, user);
+        self.objects.collect(network, valid, leave)
     }
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::check::Verdict;
-use super::life::Life;
+use crate::Life;
 
 /// How libcni names the form of its files.
 const KIND: &str = "cniCacheV1";

@@ -9,13 +9,12 @@ use std::time::Duration;
 use mooring_api::{Code, Finding};
 
 use super::kept::{Kept, Sort};
-use super::life::Life;
 use super::{Doctor, Report};
 use crate::device::Mover;
 use crate::file::{self, Lock};
 use crate::host_local::{self, Content};
 use crate::record::Boot;
-use crate::{Netlink, Netns, Shims, Vlans};
+use crate::{Life, Netlink, Netns, Shims, Vlans};
 
 /// How long an address store's lock is waited for.
 const BOUND: Duration = Duration::from_secs(30);

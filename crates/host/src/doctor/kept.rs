@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::attachments::Attachment;
-use super::life::Life;
-use crate::Paths;
 use crate::host_local::{self, Content};
 use crate::record::{Boot, Records};
 use crate::shared::{Objects, SharedError};
+use crate::{Life, Paths};
 
 /// What it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

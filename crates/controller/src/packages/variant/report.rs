@@ -392,7 +392,7 @@ mod tests {
         let (written, source) = (Written::default(), None);
         let seen = |number, ready| Object {
             value: version(number, ready),
-            source: source.clone(),
+            source,
         };
         written.note(&serde_json::from_value(version(7, "yes")).unwrap());
         assert_eq!(written.newest(&seen(5, "no"))["ready"], "yes");

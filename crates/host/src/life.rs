@@ -1,4 +1,6 @@
 //! Decides whether the owner of something lives, from its namespace and its boot.
+//!
+//! Called by the notes of shared links and by the doctor. Easy to get wrong: what cannot be looked at is not known to be gone.
 
 use std::fmt;
 use std::path::Path;
@@ -23,14 +25,14 @@ pub enum Life {
 }
 
 impl Life {
-    pub(super) fn gone(why: &str) -> Self {
+    pub(crate) fn gone(why: &str) -> Self {
         Self::Gone {
             why: why.to_owned(),
         }
     }
 
     /// Of whoever has this namespace. `id` and `boot` are those in which it began, where they are known.
-    pub(super) fn of(
+    pub(crate) fn of(
         netns: &Path,
         id: Option<NetnsId>,
         boot: Option<&str>,
