@@ -4,6 +4,7 @@
 //! wait until somebody names them, or none yet: a component gets its recipe together with the first test that needs it.
 
 mod debian;
+mod frr;
 mod go;
 mod kernels;
 
@@ -67,6 +68,7 @@ const COMPONENTS: &[Component] = &[
     debian("kmod", "modules of the kernels that tests boot"),
     bundle("qemu", kernels::QEMU, "a machine with SR-IOV cards"),
     bundle("linux", kernels::LINUX, "the kernel in qemu"),
+    bundle("frr", frr::FRR, "compiled nodes in a kernel of our own"),
     everyday("etcd", go::ETCD, "controllers on a real API server"),
     everyday(
         "kube-apiserver",
@@ -99,6 +101,7 @@ const ROOMS: &[&str] = &[
     "cni",
     "controller",
     "host",
+    "intent",
     "package",
     "testkit",
 ];
