@@ -8,29 +8,43 @@
 //! Easy to get wrong: an answer that nobody wants any more is not kept here. Who holds it releases it, but never one of an
 //! object in [`crate::Compiled::frozen`]: its last good form still uses what its present spec no longer wants.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use mooring_api::{AddrRange, Cidr, Family, Finding, HostCidr, ObjectRef, Span, Time};
 use mooring_ipam::{
     Claim, Holder, Instance, InstanceKey, Kind, Lease, Order, Pools, Prefix, State, Table, Thing,
     candidates,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::compile::{self, Context};
 use crate::{Inputs, Prior};
 
-/// What was given, by key. An address has the length of its family.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Answers(BTreeMap<String, Cidr>);
+/// What was given, by key. An address has the length of its family. A copy costs nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "BTreeMap<String, Cidr>")]
+pub struct Answers(Arc<BTreeMap<String, Cidr>>);
+
+impl From<BTreeMap<String, Cidr>> for Answers {
+    fn from(given: BTreeMap<String, Cidr>) -> Self {
+        Self(Arc::new(given))
+    }
+}
+
+impl Serialize for Answers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_ref().serialize(serializer)
+    }
+}
 
 impl Answers {
     /// Notes an answer.
     pub fn give(&mut self, key: impl Into<String>, what: Cidr) {
-        self.0.insert(key.into(), what);
+        Arc::make_mut(&mut self.0).insert(key.into(), what);
     }
 
     /// The answer to a key.
@@ -51,9 +65,39 @@ impl Answers {
     /// Those of both; `other` counts where both have one.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        let mut all = self.0.clone();
-        all.extend(other.0.iter().map(|(k, v)| (k.clone(), *v)));
-        Self(all)
+        let mut both = self.clone();
+        if !other.0.is_empty() {
+            let all = Arc::make_mut(&mut both.0);
+            all.extend(other.0.iter().map(|(k, v)| (k.clone(), *v)));
+        }
+        both
+    }
+
+    /// The keys whose answers two sets do not agree on.
+    pub(crate) fn differing<'a>(&'a self, other: &'a Self) -> BTreeSet<&'a str> {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return BTreeSet::new();
+        }
+        let (mut ours, mut theirs) = (self.iter().peekable(), other.iter().peekable());
+        let mut keys = BTreeSet::new();
+        loop {
+            let order = match (ours.peek(), theirs.peek()) {
+                (None, None) => return keys,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(one), Some(other)) if one == other => {
+                    (ours.next(), theirs.next());
+                    continue;
+                }
+                (Some((one, _)), Some((other, _))) => one.cmp(other),
+            };
+            if order.is_le() {
+                keys.extend(ours.next().map(|(key, _)| key));
+            }
+            if order.is_ge() {
+                keys.extend(theirs.next().map(|(key, _)| key));
+            }
+        }
     }
 }
 

@@ -11,6 +11,8 @@
 
 mod bgp_neighbor;
 mod collector;
+mod context;
+mod draft;
 mod layer2_attachment;
 mod low_level;
 mod pod_network;
@@ -20,21 +22,22 @@ mod vrf_attachment;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use mooring_api::kinds::mooring::CompiledRevision;
-use mooring_api::kinds::schiff::{NetworkConfigRevision, NetworkSpec, Route};
-use mooring_api::{Cidr, Code, Family, Finding, ObjectRef, Selector};
+use mooring_api::kinds::schiff::NetworkConfigRevision;
+use mooring_api::{Cidr, Code, Family, Finding, ObjectRef};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::answers::{Answers, Want};
-use crate::form::{CLUSTER, Item, Side};
-use crate::input::{Object, error, warning};
+use crate::form::Item;
 use crate::node::{self, NodeConfig};
 use crate::platform::AllowedNad;
-use crate::reach::{self, Asking, Consumer, Fabric, Reach, Via};
 use crate::{Form, Inputs, Scope, revision, status};
-pub(crate) use collector::address_of;
+pub(crate) use collector::loopback_key;
+pub(crate) use context::{Context, Nodes};
+pub(crate) use draft::Draft;
 
 /// One item of an object, with the field and the rule that put it there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,35 +78,36 @@ pub struct Contribution {
 /// What ran before: the last good form of every object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<Contribution>", into = "Vec<Contribution>")]
-pub struct Prior(BTreeMap<ObjectRef, Contribution>);
+pub struct Prior(BTreeMap<ObjectRef, Arc<Contribution>>);
 
 impl Prior {
     /// Of contributions.
-    pub fn new(contributions: Vec<Contribution>) -> Self {
+    pub fn new(contributions: Vec<Arc<Contribution>>) -> Self {
         let all = contributions.into_iter();
         Self(all.map(|c| (c.object.clone(), c)).collect())
     }
 
     /// All of them, by object.
     pub fn iter(&self) -> impl Iterator<Item = &Contribution> {
-        self.0.values()
+        self.0.values().map(AsRef::as_ref)
     }
 
     /// That of an object.
     pub fn of(&self, object: &ObjectRef) -> Option<&Contribution> {
-        self.0.get(object)
+        self.0.get(object).map(AsRef::as_ref)
     }
 }
 
 impl From<Vec<Contribution>> for Prior {
     fn from(contributions: Vec<Contribution>) -> Self {
-        Self::new(contributions)
+        Self::new(contributions.into_iter().map(Arc::new).collect())
     }
 }
 
 impl From<Prior> for Vec<Contribution> {
     fn from(prior: Prior) -> Self {
-        prior.0.into_values().collect()
+        let all = prior.0.into_values();
+        all.map(Arc::unwrap_or_clone).collect()
     }
 }
 
@@ -115,7 +119,7 @@ pub struct Compiled {
     /// Its digest; the name of the revision is its beginning.
     pub digest: String,
     /// Who put what there: the next compilation's [`Prior`].
-    pub contributions: Vec<Contribution>,
+    pub contributions: Vec<Arc<Contribution>>,
     /// Every node by name.
     pub nodes: BTreeMap<String, NodeConfig>,
     /// MetalLB, Coil, Calico, SR-IOV and Cluster API IPAM objects.
@@ -128,6 +132,8 @@ pub struct Compiled {
     pub frozen: BTreeSet<ObjectRef>,
     /// What people should know, by object.
     pub findings: Vec<Finding>,
+    /// What nodes were told by: the next compilation looks at what differs.
+    pub(crate) given: Answers,
 }
 
 impl Compiled {
@@ -155,239 +161,21 @@ impl Compiled {
 
 /// Compiles.
 pub fn compile(inputs: &Inputs, answers: &Answers, prior: &Prior) -> Compiled {
+    run(inputs, answers, prior, None)
+}
+
+/// Compiles again. The result is that of [`compile()`], byte for byte; `before` only saves work on nodes that are told the
+/// same as then.
+pub fn recompile(before: &Compiled, inputs: &Inputs, answers: &Answers, prior: &Prior) -> Compiled {
+    run(inputs, answers, prior, Some(before))
+}
+
+fn run(inputs: &Inputs, answers: &Answers, prior: &Prior, before: Option<&Compiled>) -> Compiled {
     let answers = answers.and(&inputs.claimed);
     let context = Context::new(inputs, &answers, prior);
     let drafts = drafts(&context);
     let settled = settle::settle(&context, drafts);
-    assemble(&context, settled)
-}
-
-/// What everybody who contributes may look at.
-pub(crate) struct Context<'a> {
-    pub(crate) inputs: &'a Inputs,
-    pub(crate) answers: &'a Answers,
-    pub(crate) prior: &'a Prior,
-    pub(crate) fabric: Fabric<'a>,
-    /// Consumers that need routing by source because of somebody else's prefixes.
-    pub(crate) ambiguous: BTreeSet<ObjectRef>,
-    /// VRFs whose low-level lines have an order that matters.
-    pub(crate) ordered: BTreeSet<String>,
-}
-
-impl<'a> Context<'a> {
-    pub(crate) fn new(inputs: &'a Inputs, answers: &'a Answers, prior: &'a Prior) -> Self {
-        let mut context = Self {
-            inputs,
-            answers,
-            prior,
-            fabric: Fabric::new(inputs, prior),
-            ambiguous: BTreeSet::new(),
-            ordered: low_level::ordered(inputs),
-        };
-        let mut consumers: Vec<Consumer> = Vec::new();
-        for o in &inputs.layer2_attachments {
-            if let Some(selector) = &o.spec.destinations {
-                let scope = context.nodes_of(&o.spec.worker_groups, o.spec.node_selector.as_ref());
-                consumers.extend(context.consumer(&o.id, selector, &o.spec.routes, scope));
-            }
-        }
-        for o in &inputs.vrf_attachments {
-            let scope = context.nodes_of(&o.spec.worker_groups, o.spec.node_selector.as_ref());
-            consumers.extend(context.consumer(&o.id, &o.spec.destinations, &[], scope));
-        }
-        for o in &inputs.pod_networks {
-            let scope = context.nodes_of(&o.spec.worker_groups, o.spec.node_selector.as_ref());
-            let routes = &o.spec.routes;
-            consumers.extend(context.consumer(&o.id, &o.spec.destinations, routes, scope));
-        }
-        context.ambiguous = reach::ambiguous(inputs, &consumers);
-        context
-    }
-
-    fn consumer(
-        &self,
-        id: &ObjectRef,
-        selector: &Selector,
-        routes: &[Route],
-        scope: Scope,
-    ) -> Option<Consumer> {
-        let asking = Asking {
-            id,
-            field: String::new(),
-            selector,
-            narrowing: None,
-        };
-        let mut reach = self.fabric.reach(&asking).ok()?;
-        reach.add(routes);
-        Some(Consumer {
-            id: id.clone(),
-            scope,
-            vrfs: reach.vrfs.keys().cloned().collect(),
-            prefixes: reach.prefixes(),
-        })
-    }
-
-    /// The nodes of worker groups that a selector also selects.
-    pub(crate) fn nodes_of(&self, groups: &[String], selector: Option<&Selector>) -> Scope {
-        let label = &self.inputs.config.worker_group_label;
-        Scope::of_groups(label, groups).and(&Scope::of(selector))
-    }
-
-    /// Names of the nodes in a scope.
-    pub(crate) fn names_in(&self, scope: &Scope) -> impl Iterator<Item = &'a str> {
-        let here = self.inputs.nodes.iter();
-        let scope = scope.clone();
-        here.filter(move |n| scope.matches(&n.labels))
-            .map(|n| n.name.as_str())
-    }
-}
-
-/// An object on its way: what it puts there, and what is wrong with it.
-#[derive(Clone, Debug)]
-pub(crate) struct Draft {
-    pub(crate) created: Option<String>,
-    pub(crate) contribution: Contribution,
-    pub(crate) findings: Vec<Finding>,
-}
-
-impl Draft {
-    pub(crate) fn new<S>(object: &Object<S>) -> Self {
-        Self::of(object.id.clone(), object.created.clone())
-    }
-
-    pub(crate) fn of(object: ObjectRef, created: Option<String>) -> Self {
-        let contribution = Contribution {
-            object,
-            items: Vec::new(),
-            subnets: Vec::new(),
-            platform: Vec::new(),
-            nads: Vec::new(),
-            status: Value::Null,
-        };
-        Self {
-            created,
-            contribution,
-            findings: Vec::new(),
-        }
-    }
-
-    pub(crate) fn id(&self) -> &ObjectRef {
-        &self.contribution.object
-    }
-
-    pub(crate) fn is_bad(&self) -> bool {
-        self.findings.iter().any(Finding::is_error)
-    }
-
-    pub(crate) fn put(&mut self, scope: &Scope, item: Item, field: &str, rule: &str) {
-        self.contribution.items.push(Placed {
-            scope: scope.clone(),
-            item,
-            field: field.to_owned(),
-            rule: rule.to_owned(),
-        });
-    }
-
-    pub(crate) fn error(&mut self, code: Code, field: &str, message: String, help: &str) {
-        let found = error(code, &self.contribution.object, field, message).help(help);
-        self.findings.push(found);
-    }
-
-    pub(crate) fn warn(&mut self, code: Code, field: &str, message: String, help: &str) {
-        let found = warning(code, &self.contribution.object, field, message).help(help);
-        self.findings.push(found);
-    }
-
-    /// The nodes of an attachment, with a word where that is all or none.
-    pub(crate) fn scope(
-        &mut self,
-        context: &Context<'_>,
-        groups: &[String],
-        selector: Option<&Selector>,
-    ) -> Scope {
-        let scope = context.nodes_of(groups, selector);
-        if scope.is_all() {
-            self.warn(
-                Code::AllNodesSelected,
-                "spec.workerGroups",
-                "neither workerGroups nor nodeSelector: all nodes get it".to_owned(),
-                "write workerGroups, if not all nodes are meant",
-            );
-        } else if !context.inputs.nodes.is_empty() && context.names_in(&scope).next().is_none() {
-            let message = format!("no node has {scope}");
-            self.warn(
-                Code::NoNodesSelected,
-                "spec.workerGroups",
-                message,
-                "label a node so, or correct the group",
-            );
-        }
-        scope
-    }
-
-    /// Where it leads; nothing, and a finding, where that is wrong.
-    pub(crate) fn reach<'a>(
-        &mut self,
-        context: &Context<'a>,
-        field: &str,
-        selector: &Selector,
-        narrowing: Option<&Selector>,
-    ) -> Reach<'a> {
-        let asking = Asking {
-            id: &self.contribution.object.clone(),
-            field: field.to_owned(),
-            selector,
-            narrowing,
-        };
-        match context.fabric.reach(&asking) {
-            Ok(reach) => reach,
-            Err(findings) => {
-                self.findings.extend(findings);
-                Reach::default()
-            }
-        }
-    }
-
-    /// A VRF of a matched Destination, and what it gives to the cluster.
-    pub(crate) fn lead(&mut self, scope: &Scope, via: &Via, imported: bool) {
-        let field = "spec.destinations";
-        let vrf = Item::Vrf(via.vrf.clone());
-        self.put(scope, vrf, field, "the VRF of a matched Destination");
-        let imports = via.imports.iter().filter(|_| imported);
-        for rule in imports {
-            let item = via.leak(Side::Import, CLUSTER, rule.clone());
-            let why = "prefixes of matched Destinations are imported";
-            self.put(scope, item, field, why);
-        }
-    }
-
-    /// What every network of an attachment is asked.
-    pub(crate) fn network(&mut self, network: &NetworkSpec) {
-        for field in network.reserved() {
-            let message = format!("{field} is reserved and not processed");
-            self.warn(
-                Code::NotProcessed,
-                field,
-                message,
-                "write the subnets themselves",
-            );
-        }
-    }
-
-    /// A route into the attachment's own subnet would swallow it; one that covers it is fine.
-    pub(crate) fn apart(&mut self, subnets: &[Cidr], prefixes: &BTreeSet<Cidr>, field: &str) {
-        for subnet in subnets {
-            if let Some(inside) = prefixes.iter().find(|p| subnet.covers(p)) {
-                let message = format!("route {inside} lies inside the subnet {subnet}");
-                self.error(
-                    Code::OverlappingPrefixes,
-                    field,
-                    message,
-                    "a route that covers the subnet is fine; one inside it is not",
-                );
-            }
-        }
-    }
+    assemble(&context, settled, before)
 }
 
 /// The first host of a subnet; both addresses of a /31 or /127 are hosts.
@@ -526,7 +314,7 @@ pub(crate) fn wants(context: &Context<'_>) -> Vec<Want> {
     wants
 }
 
-fn assemble(context: &Context<'_>, drafts: Vec<Draft>) -> Compiled {
+fn assemble(context: &Context<'_>, drafts: Vec<Draft>, before: Option<&Compiled>) -> Compiled {
     let statuses = status::statuses(context, &drafts);
     let mut findings: Vec<Finding> = Vec::new();
     let mut contributions = Vec::new();
@@ -536,7 +324,7 @@ fn assemble(context: &Context<'_>, drafts: Vec<Draft>) -> Compiled {
             && draft.contribution.platform.is_empty()
             && draft.contribution.nads.is_empty();
         if !nothing {
-            contributions.push(draft.contribution);
+            contributions.push(Arc::new(draft.contribution));
         }
     }
     findings.sort_by(|a, b| {
@@ -549,7 +337,7 @@ fn assemble(context: &Context<'_>, drafts: Vec<Draft>) -> Compiled {
     let placed = contributions.iter().flat_map(|c| &c.items);
     let form = Form::new(placed.map(|p| (&p.scope, &p.item)));
     let digest = form.digest();
-    let nodes = node::nodes(context, &form, &digest);
+    let nodes = node::nodes(context, &form, before);
     let platform = contributions.iter().flat_map(|c| c.platform.clone());
     let platform = crate::platform::merged(platform.collect());
     let mut nads: Vec<_> = contributions.iter().flat_map(|c| c.nads.clone()).collect();
@@ -565,6 +353,7 @@ fn assemble(context: &Context<'_>, drafts: Vec<Draft>) -> Compiled {
         statuses,
         frozen,
         findings,
+        given: context.answers.clone(),
     }
 }
 

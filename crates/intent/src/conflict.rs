@@ -13,32 +13,33 @@
 //! Easy to get wrong: the older *claim* wins, not the older object. Who had a key when it last ran keeps it against an
 //! older object that asks for it today.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use mooring_api::{Cidr, Code, Finding, ObjectRef};
 
 use crate::Scope;
-use crate::compile::{Context, Contribution, Draft};
+use crate::compile::{Context, Draft, Nodes};
 use crate::form::{Item, Who};
 
 /// Something that exists once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+enum Key<'a> {
     Vlan(u16),
     Vni(u32),
-    Interface(String),
+    Interface(&'a str),
     HostVlan(u16),
     Source(Cidr),
-    Local(String),
-    Listen(String, String),
-    Loopback(String, String),
-    Tunnel(String),
+    Local(&'a str),
+    Listen(&'a str, String),
+    Loopback(&'a str, &'a str),
+    Tunnel(&'a str),
     FabricVni(u32),
-    Vrf(String),
-    RouteTarget(String),
+    Vrf(&'a str),
+    RouteTarget(Cow<'a, str>),
 }
 
-impl Key {
+impl Key<'_> {
     fn is_global(&self) -> bool {
         matches!(
             self,
@@ -82,42 +83,45 @@ pub(crate) fn rank(draft: &Draft) -> (String, String, String) {
 struct Holding<'a> {
     draft: usize,
     scope: &'a Scope,
-    content: String,
-    ran: bool,
+    content: Content<'a>,
+}
+
+/// What must be equal to share a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Content<'a> {
+    All(&'a Item),
+    Said(Cow<'static, str>),
 }
 
 /// Who has to step back, and why.
 pub(crate) fn losers(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<ObjectRef, Vec<Finding>> {
     let mut order: Vec<usize> = (0..drafts.len()).collect();
     order.sort_by_cached_key(|at| rank(&drafts[*at]));
-    let before = running(context);
-    let mut table: BTreeMap<Key, Vec<Holding<'_>>> = BTreeMap::new();
+    let mut table: BTreeMap<Key<'_>, Vec<Holding<'_>>> = BTreeMap::new();
     for at in order {
         for placed in &drafts[at].contribution.items {
-            for (key, content) in keys(context, &placed.item) {
-                let ran = before
-                    .get(drafts[at].id())
-                    .is_some_and(|had| had.contains(&(key.clone(), content.clone())));
-                let holdings = table.entry(key).or_default();
-                holdings.push(Holding {
+            keys(context, &placed.item, |key, content| {
+                let scope = &placed.scope;
+                table.entry(key).or_default().push(Holding {
                     draft: at,
-                    scope: &placed.scope,
+                    scope,
                     content,
-                    ran,
                 });
-            }
+            });
         }
     }
-    let nodes = Nodes::new(context, drafts);
     let mut lost = BTreeMap::new();
     for (key, mut holdings) in table {
-        holdings.sort_by_key(|h| !h.ran);
+        if holdings.iter().all(|h| h.content == holdings[0].content) {
+            continue;
+        }
+        holdings.sort_by_cached_key(|h| !ran(context, drafts[h.draft].id(), &key, &h.content));
         let mut winners: Vec<&Holding<'_>> = Vec::new();
         for holding in &holdings {
             let clash = winners.iter().find(|w| {
                 w.draft != holding.draft
                     && w.content != holding.content
-                    && (key.is_global() || nodes.share(w.scope, holding.scope))
+                    && (key.is_global() || share(&context.nodes, w.scope, holding.scope))
             });
             match clash {
                 None => winners.push(holding),
@@ -130,6 +134,19 @@ pub(crate) fn losers(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<Object
     }
     subnets(context, drafts, &mut lost);
     lost
+}
+
+/// Whether an object had a key, with this content, when it last ran.
+fn ran(context: &Context<'_>, id: &ObjectRef, key: &Key<'_>, content: &Content<'_>) -> bool {
+    let had = context.prior.of(id);
+    let mut items = had.into_iter().flat_map(|c| &c.items);
+    items.any(|placed| {
+        let mut found = false;
+        keys(context, &placed.item, |k, c| {
+            found |= k == *key && c == *content
+        });
+        found
+    })
 }
 
 /// Overlapping subnets of one VRF.
@@ -179,96 +196,55 @@ fn tell(
     }
 }
 
-/// What ran, by object.
-fn running(context: &Context<'_>) -> BTreeMap<ObjectRef, BTreeSet<(Key, String)>> {
-    let of = |c: &Contribution| -> BTreeSet<(Key, String)> {
-        c.items
-            .iter()
-            .flat_map(|placed| keys(context, &placed.item))
-            .collect()
-    };
-    let all = context.prior.iter();
-    all.map(|c| (c.object.clone(), of(c))).collect()
-}
-
 /// The keys of an item, each with what must be equal to share it.
-fn keys(context: &Context<'_>, item: &Item) -> Vec<(Key, String)> {
-    let content = || serde_json::to_string(item).expect("keys are text");
+fn keys<'a>(context: &Context<'_>, item: &'a Item, mut holds: impl FnMut(Key<'a>, Content<'a>)) {
+    let all = Content::All(item);
     match item {
         Item::Segment(segment) => {
+            holds(Key::Vlan(segment.vlan), all.clone());
+            holds(Key::Vni(segment.vni), all);
             let subnets: Vec<String> = segment
                 .gateways
                 .iter()
                 .map(|g| g.subnet().to_string())
                 .collect();
-            let mut keys = vec![
-                (Key::Vlan(segment.vlan), content()),
-                (Key::Vni(segment.vni), content()),
-                (
-                    Key::FabricVni(segment.vni),
-                    format!("{} {}", segment.mtu, subnets.join(" ")),
-                ),
-            ];
+            let said = format!("{} {}", segment.mtu, subnets.join(" "));
+            holds(Key::FabricVni(segment.vni), Content::Said(said.into()));
             if let Some(local) = context.inputs.config.local_as {
-                let derived = format!("{local}:{}", segment.vni);
-                keys.push((Key::RouteTarget(derived), "a segment".to_owned()));
+                let derived = format!("{local}:{}", segment.vni).into();
+                holds(Key::RouteTarget(derived), Content::Said("a segment".into()));
             }
-            keys
         }
         Item::Host(device) => {
-            let Some(name) = &device.name else {
-                return Vec::new();
-            };
-            vec![
-                (Key::Interface(name.clone()), content()),
-                (Key::HostVlan(device.vlan), content()),
-            ]
+            if let Some(name) = &device.name {
+                holds(Key::Interface(name), all.clone());
+                holds(Key::HostVlan(device.vlan), all);
+            }
         }
-        Item::Vrf(vrf) => vec![
-            (Key::Vrf(vrf.name.clone()), content()),
-            (Key::Vni(vrf.vni), content()),
-            (
-                Key::RouteTarget(vrf.route_target.clone()),
-                // VRFs may share one; a segment must not, or its neighbours appear in the VRF without a router.
-                "a VRF".to_owned(),
-            ),
-        ],
-        Item::Steer(steer) => vec![(Key::Source(steer.source), content())],
-        Item::Local(local) => vec![(Key::Local(local.name.clone()), content())],
+        Item::Vrf(vrf) => {
+            holds(Key::Vrf(&vrf.name), all.clone());
+            holds(Key::Vni(vrf.vni), all);
+            // VRFs may share one; a segment must not, or its neighbours appear in the VRF without a router.
+            let target = vrf.route_target.as_str().into();
+            holds(Key::RouteTarget(target), Content::Said("a VRF".into()));
+        }
+        Item::Steer(steer) => holds(Key::Source(steer.source), all),
+        Item::Local(local) => holds(Key::Local(&local.name), all),
         Item::Peer(peer) => {
             let who = match &peer.who {
                 Who::Range(range) => range.to_string(),
                 Who::Host(addr) => addr.to_string(),
                 Who::Transfer { key, family } => format!("{key} {family}"),
             };
-            vec![(Key::Listen(peer.vrf.clone(), who), content())]
+            holds(Key::Listen(&peer.vrf, who), all);
         }
-        Item::Loopback(lo) => vec![(Key::Loopback(lo.vrf.clone(), lo.name.clone()), content())],
-        Item::Tunnel(tunnel) => vec![(Key::Tunnel(tunnel.name.clone()), content())],
-        Item::Leak(_) | Item::Aggregate(_) | Item::Mirror(_) => Vec::new(),
+        Item::Loopback(lo) => holds(Key::Loopback(&lo.vrf, &lo.name), all),
+        Item::Tunnel(tunnel) => holds(Key::Tunnel(&tunnel.name), all),
+        Item::Leak(_) | Item::Aggregate(_) | Item::Mirror(_) => {}
     }
 }
 
-/// Which scopes share a node.
-struct Nodes<'a>(BTreeMap<&'a Scope, BTreeSet<usize>>);
-
-impl<'a> Nodes<'a> {
-    fn new(context: &Context<'_>, drafts: &'a [Draft]) -> Self {
-        let mut all: BTreeMap<&Scope, BTreeSet<usize>> = BTreeMap::new();
-        for placed in drafts.iter().flat_map(|d| &d.contribution.items) {
-            all.entry(&placed.scope).or_insert_with(|| {
-                let nodes = context.inputs.nodes.iter().enumerate();
-                nodes
-                    .filter(|(_, n)| placed.scope.matches(&n.labels))
-                    .map(|(at, _)| at)
-                    .collect()
-            });
-        }
-        Self(all)
-    }
-
-    /// Equal scopes share even where no node is in them yet.
-    fn share(&self, a: &Scope, b: &Scope) -> bool {
-        a == b || a.is_all() || b.is_all() || !self.0[a].is_disjoint(&self.0[b])
-    }
+/// Whether two scopes share a node. Equal ones do even where no node is in them yet.
+fn share(nodes: &Nodes<'_>, a: &Scope, b: &Scope) -> bool {
+    a == b || a.is_all() || b.is_all() || nodes.meet(a, b)
 }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::Scope;
+use crate::compile::Nodes;
 
 /// The VRF of the cluster.
 pub(crate) const CLUSTER: &str = "cluster";
@@ -45,12 +46,15 @@ impl Form {
         self.0.iter().map(|(scope, items)| (scope, items))
     }
 
-    /// Which scopes a node with these labels is in, by their place.
-    pub(crate) fn places(&self, labels: &BTreeMap<String, String>) -> Vec<usize> {
-        let all = self.0.iter().enumerate();
-        all.filter(|(_, (scope, _))| scope.matches(labels))
-            .map(|(at, _)| at)
-            .collect()
+    /// Which scopes each node is in, by their place.
+    pub(crate) fn places(&self, nodes: &Nodes<'_>) -> Vec<Vec<usize>> {
+        let mut places = vec![Vec::new(); nodes.len()];
+        for (place, (scope, _)) in self.0.iter().enumerate() {
+            for at in nodes.within(scope).iter() {
+                places[*at].push(place);
+            }
+        }
+        places
     }
 
     /// What nodes of these scopes have.

@@ -14,6 +14,7 @@
 //! | [`wants()`] | addresses, transfer networks and claims, each under a key that stays |
 //! | [`allocate()`] | answers, offline; in a cluster the book gives them |
 //! | [`compile()`] | everything that follows: [`Compiled`], whose contributions are the next [`Prior`] |
+//! | [`recompile()`] | the same, faster after a small change |
 //! | [`plan()`], [`explain()`], [`graph()`] | what changes between two, why something is there, the picture |
 //! | [`adopt()`] | intents for low-level objects, with the proof that nothing changes |
 //! | [`trace::trace()`] | where a packet goes on a node |
@@ -45,7 +46,7 @@ pub mod trace;
 
 pub use adopt::{Adoption, adopt};
 pub use answers::{Answers, Source, Want, allocate, wants};
-pub use compile::{Compiled, Contribution, Placed, Prior, compile};
+pub use compile::{Compiled, Contribution, Placed, Prior, compile, recompile};
 pub use explain::{Origin, Question, Reason, explain};
 pub use form::{
     Aggregate, Form, HostDevice, Item, Leak, LocalVrf, Loopback, Mirror, MirrorOn, Peer,

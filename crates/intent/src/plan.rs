@@ -122,14 +122,7 @@ fn nodes(before: &Compiled, after: &Compiled, plan: &mut Plan) {
     let names: BTreeSet<&String> = before.nodes.keys().chain(after.nodes.keys()).collect();
     for name in names {
         let (old, new) = (before.nodes.get(name), after.nodes.get(name));
-        let body = |c: Option<&crate::NodeConfig>| {
-            c.map(|c| {
-                let mut network = c.network.clone();
-                network.revision.clear();
-                network
-            })
-        };
-        if body(old) != body(new) {
+        if old.map(|c| &c.network) != new.map(|c| &c.network) {
             plan.agents.insert(name.clone());
         }
         if old.map(|c| &c.netplan) != new.map(|c| &c.netplan) {

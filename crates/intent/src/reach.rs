@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mooring_api::kinds::schiff::{DestinationSpec, Route, RouteDirection, label};
 use mooring_api::{Cidr, Code, Finding, ObjectRef, Selector};
 
-use crate::compile::Prior;
+use crate::compile::{Nodes, Prior};
 use crate::form::{CLUSTER, Item, Leak, LocalVrf, PrefixRule, Side, VrfItem, short_hash};
 use crate::input::{Object, age, error};
 use crate::{Inputs, Scope};
@@ -321,37 +321,23 @@ pub(crate) struct Consumer {
 }
 
 /// Consumers whose prefixes are reached through other VRFs by somebody else on a node of theirs.
-pub(crate) fn ambiguous(inputs: &Inputs, consumers: &[Consumer]) -> BTreeSet<ObjectRef> {
-    // VRF sets are few, objects many: prefixes are compared between sets, nodes between objects.
-    let mut sets: BTreeMap<&BTreeSet<String>, BTreeSet<Cidr>> = BTreeMap::new();
+pub(crate) fn ambiguous(nodes: &Nodes<'_>, consumers: &[Consumer]) -> BTreeSet<ObjectRef> {
+    // Many consumers lead to the same prefixes from the same nodes: these are asked once.
+    let mut alike: BTreeMap<(&BTreeSet<String>, &BTreeSet<Cidr>, &Scope), Vec<&ObjectRef>> =
+        BTreeMap::new();
     for consumer in consumers {
-        let all = sets.entry(&consumer.vrfs).or_default();
-        all.extend(consumer.prefixes.iter().copied());
+        let key = (&consumer.vrfs, &consumer.prefixes, &consumer.scope);
+        alike.entry(key).or_default().push(&consumer.id);
     }
     let overlap =
         |a: &BTreeSet<Cidr>, b: &BTreeSet<Cidr>| a.iter().any(|p| b.iter().any(|q| p.overlaps(q)));
     let mut found = BTreeSet::new();
-    for (set, prefixes) in &sets {
-        let rivals: Vec<_> = sets
-            .iter()
-            .filter(|(other, theirs)| other != &set && overlap(prefixes, theirs))
-            .map(|(other, _)| *other)
-            .collect();
-        if rivals.is_empty() {
-            continue;
-        }
-        let mine = consumers.iter().filter(|c| c.vrfs == **set);
-        for consumer in mine {
-            let clash = consumers.iter().any(|other| {
-                rivals.contains(&&other.vrfs)
-                    && overlap(&consumer.prefixes, &other.prefixes)
-                    && inputs.nodes.iter().any(|n| {
-                        consumer.scope.matches(&n.labels) && other.scope.matches(&n.labels)
-                    })
-            });
-            if clash {
-                found.insert(consumer.id.clone());
-            }
+    for ((vrfs, prefixes, scope), ids) in &alike {
+        let clash = alike.keys().any(|(others, theirs, there)| {
+            others != vrfs && overlap(prefixes, theirs) && nodes.meet(scope, there)
+        });
+        if clash {
+            found.extend(ids.iter().copied().cloned());
         }
     }
     found

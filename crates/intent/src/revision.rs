@@ -5,6 +5,7 @@
 //! only in the CompiledRevision; the lists are for people and for the Go operator's tools, the nodes have their own.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use mooring_api::HostCidr;
 use mooring_api::kinds::mooring::{CompiledRevision, CompiledRevisionSpec, ProvenanceEntry};
@@ -285,7 +286,7 @@ fn selector(item: &Item, scope: &Scope) -> Option<MirrorSelectorRevision> {
 
 /// Ours: contributions as text, bodies of nodes, and why every part is there.
 pub(crate) fn compiled(
-    contributions: &[Contribution],
+    contributions: &[Arc<Contribution>],
     nodes: &BTreeMap<String, NodeConfig>,
     digest: &str,
 ) -> Vec<CompiledRevision> {
@@ -298,7 +299,8 @@ pub(crate) fn compiled(
         }
         room = room.saturating_sub(size);
     };
-    let form = serde_json::to_string(contributions).expect("keys are text");
+    let form: Vec<&Contribution> = contributions.iter().map(AsRef::as_ref).collect();
+    let form = serde_json::to_string(&form).expect("keys are text");
     let mut rest = form.as_str();
     while !rest.is_empty() {
         let mut at = rest.len().min(PART);
@@ -313,11 +315,12 @@ pub(crate) fn compiled(
     let mut bodies = BTreeSet::new();
     for (name, config) in nodes {
         // Most nodes are equal, and text costs less than a value.
-        let text = serde_json::to_string(&config.network).expect("keys are text");
+        let network = config.network.as_ref();
+        let text = serde_json::to_string(network).expect("keys are text");
         let hash = short_hash(&text, 16);
         if bodies.insert(hash.clone()) {
             next(&mut parts, text.len());
-            let body = status::value(&config.network);
+            let body = status::value(network);
             last(&mut parts).bodies.insert(hash.clone(), body);
         }
         next(&mut parts, name.len() + hash.len());
@@ -350,7 +353,9 @@ fn last(parts: &mut [CompiledRevisionSpec]) -> &mut CompiledRevisionSpec {
 }
 
 /// Who put each part of the form there, and by which rule.
-pub(crate) fn provenance(contributions: &[Contribution]) -> BTreeMap<String, BTreeSet<String>> {
+pub(crate) fn provenance(
+    contributions: &[Arc<Contribution>],
+) -> BTreeMap<String, BTreeSet<String>> {
     let mut index: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for contribution in contributions {
         for placed in &contribution.items {

@@ -5,11 +5,13 @@
 //!
 //! ```text
 //!  source in a segment ─► the VRF of its gateway ─┐
-//!  any other source ─► cluster ─ policy routes ───┴─► longest prefix ─► another VRF … ─► segment, host, fabric, nowhere
+//!  any other source ─► cluster ─ policy routes ───┼─► longest prefix ─► another VRF … ─► segment, host, fabric, nowhere
+//!  out of the fabric ─► the VRF it came in ───────┘
 //! ```
 //!
-//! Easy to get wrong: a route that a VRF imports leads into the VRF it came from, and the longest prefix decides among
-//! imports, statics and connected routes alike.
+//! Easy to get wrong: what VRFs give each other is next hops, not tables. A static route, or a connected one of another VRF,
+//! is looked up again over there; a route that the other VRF has from the fabric or from the cluster leaves at once, by that next hop.
+//! And a VRF gives only what it has of its own, never what it was given. The `uml` tests compare all of it with FRR and a kernel.
 
 use std::net::IpAddr;
 
@@ -77,7 +79,23 @@ pub enum End {
 
 /// Where a packet from `source` to `target` goes on a node.
 pub fn trace(node: &NodeNetworkConfigSpec, source: IpAddr, target: IpAddr) -> Story {
-    let (mut vrf, mut why) = entry(node, source);
+    let (vrf, why) = entry(node, source);
+    follow(node, vrf, why, source, target)
+}
+
+/// Where a packet goes that the fabric hands to a node in a VRF: the other direction.
+pub fn arriving(node: &NodeNetworkConfigSpec, vrf: &str, source: IpAddr, target: IpAddr) -> Story {
+    let why = "it comes from the fabric".to_owned();
+    follow(node, vrf.to_owned(), why, source, target)
+}
+
+fn follow(
+    node: &NodeNetworkConfigSpec,
+    mut vrf: String,
+    mut why: String,
+    source: IpAddr,
+    target: IpAddr,
+) -> Story {
     let mut steps: Vec<Step> = Vec::new();
     loop {
         let looped = steps.iter().any(|s| s.vrf == vrf);
@@ -102,13 +120,42 @@ pub fn trace(node: &NodeNetworkConfigSpec, source: IpAddr, target: IpAddr) -> St
                 vrf = next;
                 continue;
             }
-            None if node.fabric_vrfs.contains_key(&vrf) => fabric(node, &vrf, source),
-            // Pods and nodes of the cluster are routes that the configuration does not name.
-            None if vrf == CLUSTER => End::Host,
-            None => End::NoRoute { vrf },
+            Some((prefix, To::Out(next))) => {
+                if let Some(own) = handed_back(node, &next, target) {
+                    why = format!("{vrf} has {prefix} over it, and its fabric has {own} from here");
+                    vrf = next;
+                    continue;
+                }
+                let why = format!("{vrf} has {prefix} from it, with its next hop");
+                steps.push(Step {
+                    vrf: next.clone(),
+                    why,
+                    route: None,
+                });
+                leaves(node, next, source)
+            }
+            None => leaves(node, vrf, source),
         };
         return Story { steps, end };
     }
+}
+
+/// How a packet ends that a VRF has no route of its own for.
+fn leaves(node: &NodeNetworkConfigSpec, vrf: String, source: IpAddr) -> End {
+    if node.fabric_vrfs.contains_key(&vrf) {
+        fabric(node, &vrf, source)
+    } else if vrf == CLUSTER {
+        // Pods and nodes of the cluster are routes that the configuration does not name.
+        End::Host
+    } else {
+        End::NoRoute { vrf }
+    }
+}
+
+/// What the fabric knows from this node and would send back to it.
+fn handed_back(node: &NodeNetworkConfigSpec, vrf: &str, target: IpAddr) -> Option<Cidr> {
+    let own = best(node, vrf, target)?.prefix;
+    exported(node, vrf, own).map(|_| own)
 }
 
 /// Whether a prefix is told to the fabric in a VRF, and with which communities.
@@ -134,7 +181,7 @@ fn fabric(node: &NodeNetworkConfigSpec, vrf: &str, source: IpAddr) -> End {
 
 /// Prefixes that a VRF has of itself.
 fn known(node: &NodeNetworkConfigSpec, vrf: &str) -> Vec<Cidr> {
-    routes(node, vrf, 0).into_iter().map(|r| r.prefix).collect()
+    own(node, vrf).into_iter().map(|r| r.prefix).collect()
 }
 
 /// What inner VRFs may have and the filter names: hosts of load balancers, blocks of pods.
@@ -175,41 +222,58 @@ fn entry(node: &NodeNetworkConfigSpec, source: IpAddr) -> (String, String) {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum To {
     Swallow,
+    /// It is looked up there.
     Vrf(String),
+    /// It leaves from there, by the next hop that came with the route.
+    Out(String),
     Host,
     Segment(u16),
+}
+
+/// Which of two routes of one length counts, the last one first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Pods and nodes, where all of the cluster is taken and a VRF of the fabric does not know better.
+    Cluster,
+    /// What nobody names, where all of a VRF is taken.
+    Rest,
+    /// What the other side of a filter is taken to have.
+    Named,
+    /// What another VRF has of its own.
+    Given,
+    /// Connected or static.
+    Own,
 }
 
 #[derive(Clone, Debug)]
 struct Found {
     prefix: Cidr,
-    /// Connected or static: such a route counts before one of the same length that another VRF gave.
-    own: bool,
+    rank: Rank,
     to: To,
 }
 
 fn best(node: &NodeNetworkConfigSpec, vrf: &str, target: IpAddr) -> Option<Found> {
-    let mut all = routes(node, vrf, 2);
+    let mut all = own(node, vrf);
+    all.extend(given(node, vrf));
     all.retain(|r| r.prefix.contains(target));
     all.sort_by(|a, b| {
-        let key = |f: &Found| (f.prefix.prefix_len(), f.own);
+        let key = |f: &Found| (f.prefix.prefix_len(), f.rank);
         (key(a), &a.to).cmp(&(key(b), &b.to))
     });
     all.pop()
 }
 
-/// The routes of a VRF: connected, static, and to a depth what others give it.
-fn routes(node: &NodeNetworkConfigSpec, vrf: &str, depth: u8) -> Vec<Found> {
+/// What a VRF has of its own: connected and static routes.
+fn own(node: &NodeNetworkConfigSpec, vrf: &str) -> Vec<Found> {
     let mut found = Vec::new();
+    let mut put = |prefix, to| {
+        let rank = Rank::Own;
+        found.push(Found { prefix, rank, to });
+    };
     for segment in node.layer2s.values() {
         let irb = segment.irb.iter().filter(|irb| irb.vrf == vrf);
         for subnet in irb.flat_map(|irb| subnets(&irb.ip_addresses)) {
-            let to = To::Segment(segment.vlan);
-            found.push(Found {
-                prefix: subnet,
-                own: true,
-                to,
-            });
+            put(subnet, To::Segment(segment.vlan));
         }
     }
     let Some(config) = config(node, vrf) else {
@@ -217,12 +281,7 @@ fn routes(node: &NodeNetworkConfigSpec, vrf: &str, depth: u8) -> Vec<Found> {
     };
     for loopback in config.loopbacks.values() {
         for prefix in subnets(&loopback.ip_addresses) {
-            let to = To::Host;
-            found.push(Found {
-                prefix,
-                own: true,
-                to,
-            });
+            put(prefix, To::Host);
         }
     }
     for route in &config.static_routes {
@@ -233,27 +292,29 @@ fn routes(node: &NodeNetworkConfigSpec, vrf: &str, depth: u8) -> Vec<Found> {
             None => To::Swallow,
             Some(hop) => hop.vrf.clone().map_or(To::Host, To::Vrf),
         };
-        found.push(Found {
-            prefix,
-            own: true,
-            to,
-        });
+        put(prefix, to);
     }
-    if depth == 0 {
-        return found;
-    }
-    for import in &config.vrf_imports {
+    found
+}
+
+/// What other VRFs give a VRF.
+fn given(node: &NodeNetworkConfigSpec, vrf: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    let imports = config(node, vrf).into_iter().flat_map(|c| &c.vrf_imports);
+    for import in imports {
         let from = &import.from_vrf;
-        for route in routes(node, from, depth - 1) {
+        let mut put = |prefix, rank, to| found.push(Found { prefix, rank, to });
+        for route in own(node, from) {
             if route.to != To::Swallow && passes(&import.filter, route.prefix).is_some() {
-                let to = To::Vrf(from.clone());
-                found.push(Found {
-                    prefix: route.prefix,
-                    own: false,
-                    to,
-                });
+                put(route.prefix, Rank::Given, To::Vrf(from.clone()));
             }
         }
+        // A local VRF has nothing but what it is told.
+        let out = if node.local_vrfs.contains_key(from) {
+            To::Vrf(from.clone())
+        } else {
+            To::Out(from.clone())
+        };
         // What the fabric, or pods of the cluster, are taken to announce: the prefixes that the filter names.
         for line in &import.filter.items {
             let prefix = line
@@ -263,24 +324,19 @@ fn routes(node: &NodeNetworkConfigSpec, vrf: &str, depth: u8) -> Vec<Found> {
                 .and_then(|m| m.prefix.parse().ok());
             let Some(prefix) = prefix else { continue };
             if line.action.kind == ActionType::Accept {
-                let to = To::Vrf(from.clone());
-                found.push(Found {
-                    prefix,
-                    own: false,
-                    to,
-                });
+                put(prefix, Rank::Named, out.clone());
             }
         }
         // An open filter takes everything, also what nobody names: the last resort.
-        if import.filter.default_action.kind == ActionType::Accept && from != CLUSTER {
+        if import.filter.default_action.kind == ActionType::Accept {
+            let rank = if from == CLUSTER {
+                Rank::Cluster
+            } else {
+                Rank::Rest
+            };
             for everything in ["0.0.0.0/0", "::/0"] {
                 let prefix = everything.parse().expect("it is a network");
-                let to = To::Vrf(from.clone());
-                found.push(Found {
-                    prefix,
-                    own: false,
-                    to,
-                });
+                put(prefix, rank, out.clone());
             }
         }
     }

@@ -98,12 +98,16 @@ fn pending(
 }
 
 /// The address of a node's loopback.
-pub(crate) fn address_of(context: &Context<'_>, loopback: &Loopback, node: &str) -> Option<IpAddr> {
-    let key = match loopback.key.strip_prefix("claim/") {
+pub(super) fn address_of(context: &Context<'_>, loopback: &Loopback, node: &str) -> Option<IpAddr> {
+    context.answers.address(&loopback_key(loopback, node))
+}
+
+/// The key under which the address of a node's loopback is answered.
+pub(crate) fn loopback_key(loopback: &Loopback, node: &str) -> String {
+    match loopback.key.strip_prefix("claim/") {
         Some(namespace) => claim_key(namespace, &claim_name(&loopback.vrf, &loopback.name, node)),
         None => node_key(&loopback.key, node),
-    };
-    context.answers.address(&key)
+    }
 }
 
 fn tunnel(

@@ -11,7 +11,7 @@ use mooring_api::kinds::schiff::{
     BGPPeeringSpec, GreProtocol, ItemAction, Layer2NetworkConfigurationSpec, MirrorSelectorSpec,
     PrefixItem, VRFRouteConfigurationSpec,
 };
-use mooring_api::{Code, HostCidr, ObjectRef};
+use mooring_api::{Code, HostCidr};
 
 use super::collector::{gre_name, subnet_key};
 use super::{Context, Draft, node_key, traffic_mirror};
@@ -466,9 +466,9 @@ fn tunnel(
     Some(name)
 }
 
-/// One address per node and loopback.
+/// One address per node and loopback, where no Destination wants it already.
 pub(super) fn wants(context: &Context<'_>, wants: &mut Vec<Want>) {
-    let mut seen: BTreeSet<(String, ObjectRef)> = BTreeSet::new();
+    let mut seen: BTreeSet<String> = wants.iter().map(|w| w.key.clone()).collect();
     for object in &context.inputs.vrfs {
         let spec = &object.spec;
         let scope = Scope::of(spec.node_selector.as_ref());
@@ -476,8 +476,7 @@ pub(super) fn wants(context: &Context<'_>, wants: &mut Vec<Want>) {
             let key = subnet_key(&spec.vrf, &loopback.name);
             for node in context.names_in(&scope) {
                 let key = node_key(&key, node);
-                let taken = wants.iter().any(|w| w.key == key);
-                if taken || !seen.insert((key.clone(), object.id.clone())) {
+                if !seen.insert(key.clone()) {
                     continue;
                 }
                 wants.push(Want {

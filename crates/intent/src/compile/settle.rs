@@ -67,16 +67,20 @@ fn over_budget(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<ObjectRef, V
             by_scope.entry(&placed.scope).or_default().insert(name);
         }
     }
-    for node in &context.inputs.nodes {
-        let here = by_scope
-            .iter()
-            .filter(|(scope, _)| scope.matches(&node.labels));
-        let vrfs: BTreeSet<&str> = here.flat_map(|(_, names)| names.iter().copied()).collect();
-        if vrfs.len() > TABLES {
-            return too_many(drafts, node);
+    let all: BTreeSet<&str> = by_scope.values().flatten().copied().collect();
+    if all.len() <= TABLES {
+        return BTreeMap::new();
+    }
+    let mut by_node: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+    for (scope, names) in by_scope {
+        for at in context.nodes.within(scope).iter() {
+            by_node.entry(*at).or_default().extend(&names);
         }
     }
-    BTreeMap::new()
+    let full = by_node.into_iter().find(|(_, vrfs)| vrfs.len() > TABLES);
+    full.map_or_else(BTreeMap::new, |(at, _)| {
+        too_many(drafts, &context.inputs.nodes[at])
+    })
 }
 
 /// The VRF that an item needs a table for.

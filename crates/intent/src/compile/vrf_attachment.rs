@@ -160,11 +160,7 @@ pub(super) fn addresses(
         let help = "they are taken from the book; look at its findings";
         draft.warn(Code::ClaimPending, field, message, help);
     }
-    let own = context.inputs.nodes.iter().find_map(|node| {
-        let taken = node.addresses.iter().find(|a| addresses.contains(a));
-        taken.map(|addr| (addr, &node.name))
-    });
-    if let Some((addr, node)) = own {
+    if let Some((addr, node)) = context.nodes.owner(&addresses) {
         let message = format!("{addr} is an address of node {node}");
         let help = "write other addresses, or another network";
         draft.error(Code::DuplicateAddress, field, message, help);
@@ -337,14 +333,8 @@ pub(super) fn wants(
                 .filter(|a| Family::of(**a) == family)
                 .copied()
                 .collect();
-            let avoid: Vec<AddrRange> = context
-                .inputs
-                .nodes
-                .iter()
-                .flat_map(|n| &n.addresses)
-                .filter(|a| subnet.contains(**a))
-                .map(|a| AddrRange::single(*a))
-                .collect();
+            let own = context.nodes.addresses_in(subnet);
+            let avoid: Vec<AddrRange> = own.map(AddrRange::single).collect();
             for n in 0..count(connection, family) {
                 wants.push(Want {
                     key: key(object, connection, family, n),

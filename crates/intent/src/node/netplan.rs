@@ -2,18 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mooring_api::kinds::mooring::NodeNames;
 use mooring_api::kinds::schiff::{Device, NetplanNetwork, NetplanState, NodeNetplanConfigSpec};
 use serde_json::{Value, json};
 
 use super::peer::Dummy;
-use crate::compile::{Context, node_key};
+use crate::Answers;
+use crate::compile::node_key;
 use crate::form::{HostDevice, Item};
 
 pub(super) fn netplan(
-    context: &Context<'_>,
+    items: &BTreeSet<Item>,
+    names: &NodeNames,
+    answers: &Answers,
     node: &str,
-    items: &BTreeSet<&Item>,
-    dummies: Vec<Dummy>,
+    dummies: &[Dummy],
 ) -> NodeNetplanConfigSpec {
     let mut by_vlan: BTreeMap<u16, &HostDevice> = BTreeMap::new();
     for item in items {
@@ -24,10 +27,10 @@ pub(super) fn netplan(
         }
     }
     let vlans = by_vlan.into_values();
-    let vlans = vlans.map(|device| (device.device(), vlan(context, node, device)));
+    let vlans = vlans.map(|device| (device.device(), vlan(names, answers, node, device)));
     let mut dummy_devices: BTreeMap<String, Device> = BTreeMap::new();
     for dummy in dummies {
-        let device = dummy_devices.entry(dummy.name).or_default();
+        let device = dummy_devices.entry(dummy.name.clone()).or_default();
         let addresses = device.entry("addresses").or_insert_with(|| json!([]));
         if let Value::Array(all) = addresses {
             all.push(json!(dummy.address));
@@ -45,9 +48,9 @@ pub(super) fn netplan(
     }
 }
 
-fn vlan(context: &Context<'_>, node: &str, device: &HostDevice) -> Device {
+fn vlan(names: &NodeNames, answers: &Answers, node: &str, device: &HostDevice) -> Device {
     let mut said = Device::new();
-    let trunk = &context.inputs.config.node.trunk;
+    let trunk = &names.trunk;
     said.insert("id".to_owned(), json!(device.vlan));
     said.insert(
         "link".to_owned(),
@@ -66,7 +69,7 @@ fn vlan(context: &Context<'_>, node: &str, device: &HostDevice) -> Device {
     }
     let mut addresses = Vec::new();
     for (subnet, key) in &device.addresses {
-        let given = context.answers.address(&node_key(key, node));
+        let given = answers.address(&node_key(key, node));
         // An answer of an older subnet is none.
         if let Some(addr) = given.filter(|addr| subnet.contains(*addr)) {
             addresses.push(subnet.host(addr).to_string());

@@ -5,15 +5,18 @@
 
 use std::net::IpAddr;
 
+use mooring_api::kinds::mooring::NodeNames;
 use mooring_api::kinds::schiff::{AddressFamily, BgpPeer, Loopback, NextHop, StaticRoute};
 use mooring_api::{Cidr, Family, HostCidr};
 
-use crate::compile::{Context, node_key};
+use crate::Answers;
+use crate::compile::node_key;
 use crate::form::{Peer, PrefixRule, Who, short_hash};
 
 use super::filter;
 
 /// A dummy interface on the host.
+#[derive(Debug)]
 pub(super) struct Dummy {
     pub(super) name: String,
     pub(super) address: HostCidr,
@@ -27,7 +30,12 @@ pub(super) struct Made {
     pub(super) dummy: Option<Dummy>,
 }
 
-pub(super) fn peer(context: &Context<'_>, node: &str, wanted: &Peer) -> Option<Made> {
+pub(super) fn peer(
+    answers: &Answers,
+    names: &NodeNames,
+    node: &str,
+    wanted: &Peer,
+) -> Option<Made> {
     match &wanted.who {
         Who::Range(range) => {
             let mut peer = session(wanted, &[range.family()]);
@@ -50,16 +58,11 @@ pub(super) fn peer(context: &Context<'_>, node: &str, wanted: &Peer) -> Option<M
                 name: format!("bgp{}", short_hash(&addr.to_string(), 10)),
                 address: HostCidr::single(*addr),
             };
-            Some(behind(
-                context,
-                session(wanted, families),
-                *addr,
-                None,
-                dummy,
-            ))
+            let peer = session(wanted, families);
+            Some(behind(names, peer, *addr, None, dummy))
         }
         Who::Transfer { key, family } => {
-            let network = context.answers.get(&node_key(key, node))?;
+            let network = answers.get(&node_key(key, node))?;
             let dummy = Dummy {
                 name: format!("bgp{}", short_hash(key, 10)),
                 address: network.host(network.last()),
@@ -69,7 +72,7 @@ pub(super) fn peer(context: &Context<'_>, node: &str, wanted: &Peer) -> Option<M
             };
             let near = Some((format!("lo.{}", short_hash(key, 8)), near));
             let peer = session(wanted, &[*family]);
-            Some(behind(context, peer, network.last(), near, dummy))
+            Some(behind(names, peer, network.last(), near, dummy))
         }
     }
 }
@@ -79,7 +82,7 @@ fn host(addr: IpAddr) -> Cidr {
 }
 
 fn behind(
-    context: &Context<'_>,
+    names: &NodeNames,
     mut peer: BgpPeer,
     addr: IpAddr,
     loopback: Option<(String, Loopback)>,
@@ -87,7 +90,7 @@ fn behind(
 ) -> Made {
     peer.address = Some(addr.to_string());
     peer.multihop = Some(2);
-    let via = context.inputs.config.node.host_next_hop.to_string();
+    let via = names.host_next_hop.to_string();
     let route = StaticRoute {
         prefix: host(addr).to_string(),
         next_hop: Some(NextHop {

@@ -94,7 +94,10 @@ fn many(objects: &[Value]) -> String {
 fn written(compiled: &Compiled, answers: &Answers) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for (node, config) in &compiled.nodes {
-        files.push((format!("nodes/{node}.yaml"), many(&config.objects(node))));
+        files.push((
+            format!("nodes/{node}.yaml"),
+            many(&config.objects(node, &compiled.digest)),
+        ));
     }
     let revision = json!({
         "apiVersion": "network.t-caas.telekom.com/v1alpha1",

@@ -6,6 +6,7 @@
     reason = "a test reports by panicking, and counts aloud what it read"
 )]
 
+mod again;
 mod cases;
 mod facts;
 mod guide;

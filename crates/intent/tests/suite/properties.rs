@@ -21,13 +21,13 @@ const PACKETS: [(&str, &str); 6] = [
 ];
 
 #[derive(Clone, Debug)]
-struct Network {
-    segments: Vec<(u16, u8, u8, bool)>,
-    attachments: Vec<(u8, u8, u8)>,
-    nodes: Vec<u8>,
+pub(crate) struct Network {
+    pub(crate) segments: Vec<(u16, u8, u8, bool)>,
+    pub(crate) attachments: Vec<(u8, u8, u8)>,
+    pub(crate) nodes: Vec<u8>,
 }
 
-fn networks() -> impl Strategy<Value = Network> {
+pub(crate) fn networks() -> impl Strategy<Value = Network> {
     let segments = prop::collection::vec((1..12_u16, 0..3_u8, 0..4_u8, any::<bool>()), 1..6);
     let attachments = prop::collection::vec((0..4_u8, 0..3_u8, 1..4_u8), 0..4);
     let nodes = prop::collection::vec(0..3_u8, 1..6);
@@ -52,7 +52,7 @@ fn node(at: usize, group: u8) -> String {
     )
 }
 
-fn write(network: &Network) -> String {
+pub(crate) fn write(network: &Network) -> String {
     let group = "apiVersion: network.t-caas.telekom.com/v1alpha1";
     let mut text = String::new();
     for z in 0..3 {
@@ -94,8 +94,25 @@ fn write(network: &Network) -> String {
     text
 }
 
-fn bytes(compiled: &Compiled) -> String {
-    let nodes: Vec<[Value; 2]> = compiled.nodes.iter().map(|(n, c)| c.objects(n)).collect();
+/// The same networks every time.
+pub(crate) fn runner(cases: u32) -> TestRunner {
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let rng = proptest::test_runner::TestRng::deterministic_rng(
+        proptest::test_runner::RngAlgorithm::ChaCha,
+    );
+    TestRunner::new_with_rng(config, rng)
+}
+
+pub(crate) fn bytes(compiled: &Compiled) -> String {
+    let nodes: Vec<[Value; 2]> = compiled
+        .nodes
+        .iter()
+        .map(|(n, c)| c.objects(n, &compiled.digest))
+        .collect();
     let statuses: Vec<(String, &Value)> = compiled
         .statuses
         .iter()
@@ -118,17 +135,7 @@ fn bytes(compiled: &Compiled) -> String {
 fn order_does_not_matter_and_nodes_do_not_disturb_each_other() {
     let (conflicts, several, steered) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let said_again = Cell::new(0);
-    let config = Config {
-        cases: 96,
-        failure_persistence: None,
-        ..Config::default()
-    };
-    let mut runner = TestRunner::new_with_rng(
-        config,
-        proptest::test_runner::TestRng::deterministic_rng(
-            proptest::test_runner::RngAlgorithm::ChaCha,
-        ),
-    );
+    let mut runner = runner(96);
     let shuffled = networks().prop_flat_map(|network| {
         let objects = documents(&write(&network));
         (

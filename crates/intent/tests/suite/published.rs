@@ -31,7 +31,7 @@ fn everything() -> Vec<Value> {
         let (compiled, _) = compiled(case);
         let mut own: Vec<Value> = compiled.platform.clone();
         for (node, config) in &compiled.nodes {
-            own.extend(config.objects(node));
+            own.extend(config.objects(node, &compiled.digest));
         }
         own.push(json!({
             "apiVersion": "network.t-caas.telekom.com/v1alpha1",

@@ -61,7 +61,10 @@ fn objects(what: &Show, compiled: &Compiled) -> Vec<Value> {
         }
         Show::Node(name) => {
             let config = compiled.nodes.get(name);
-            config.into_iter().flat_map(|c| c.objects(name)).collect()
+            config
+                .into_iter()
+                .flat_map(|c| c.objects(name, &compiled.digest))
+                .collect()
         }
         Show::Platform => compiled.platform.clone(),
         Show::Statuses => {

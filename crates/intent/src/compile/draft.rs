@@ -1,0 +1,161 @@
+//! One object on its way through the compiler, and what all kinds of attachments ask alike.
+
+use std::collections::BTreeSet;
+
+use mooring_api::kinds::schiff::NetworkSpec;
+use mooring_api::{Cidr, Code, Finding, ObjectRef, Selector};
+use serde_json::Value;
+
+use super::{Context, Contribution, Placed};
+use crate::Scope;
+use crate::form::{CLUSTER, Item, Side};
+use crate::input::{Object, error, warning};
+use crate::reach::{Asking, Reach, Via};
+
+/// An object on its way: what it puts there, and what is wrong with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub(crate) created: Option<String>,
+    pub(crate) contribution: Contribution,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Draft {
+    pub(crate) fn new<S>(object: &Object<S>) -> Self {
+        Self::of(object.id.clone(), object.created.clone())
+    }
+
+    pub(crate) fn of(object: ObjectRef, created: Option<String>) -> Self {
+        let contribution = Contribution {
+            object,
+            items: Vec::new(),
+            subnets: Vec::new(),
+            platform: Vec::new(),
+            nads: Vec::new(),
+            status: Value::Null,
+        };
+        Self {
+            created,
+            contribution,
+            findings: Vec::new(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &ObjectRef {
+        &self.contribution.object
+    }
+
+    pub(crate) fn is_bad(&self) -> bool {
+        self.findings.iter().any(Finding::is_error)
+    }
+
+    pub(crate) fn put(&mut self, scope: &Scope, item: Item, field: &str, rule: &str) {
+        self.contribution.items.push(Placed {
+            scope: scope.clone(),
+            item,
+            field: field.to_owned(),
+            rule: rule.to_owned(),
+        });
+    }
+
+    pub(crate) fn error(&mut self, code: Code, field: &str, message: String, help: &str) {
+        let found = error(code, &self.contribution.object, field, message).help(help);
+        self.findings.push(found);
+    }
+
+    pub(crate) fn warn(&mut self, code: Code, field: &str, message: String, help: &str) {
+        let found = warning(code, &self.contribution.object, field, message).help(help);
+        self.findings.push(found);
+    }
+
+    /// The nodes of an attachment, with a word where that is all or none.
+    pub(crate) fn scope(
+        &mut self,
+        context: &Context<'_>,
+        groups: &[String],
+        selector: Option<&Selector>,
+    ) -> Scope {
+        let scope = context.nodes_of(groups, selector);
+        if scope.is_all() {
+            self.warn(
+                Code::AllNodesSelected,
+                "spec.workerGroups",
+                "neither workerGroups nor nodeSelector: all nodes get it".to_owned(),
+                "write workerGroups, if not all nodes are meant",
+            );
+        } else if !context.inputs.nodes.is_empty() && context.names_in(&scope).next().is_none() {
+            let message = format!("no node has {scope}");
+            self.warn(
+                Code::NoNodesSelected,
+                "spec.workerGroups",
+                message,
+                "label a node so, or correct the group",
+            );
+        }
+        scope
+    }
+
+    /// Where it leads; nothing, and a finding, where that is wrong.
+    pub(crate) fn reach<'a>(
+        &mut self,
+        context: &Context<'a>,
+        field: &str,
+        selector: &Selector,
+        narrowing: Option<&Selector>,
+    ) -> Reach<'a> {
+        let asking = Asking {
+            id: &self.contribution.object.clone(),
+            field: field.to_owned(),
+            selector,
+            narrowing,
+        };
+        match context.fabric.reach(&asking) {
+            Ok(reach) => reach,
+            Err(findings) => {
+                self.findings.extend(findings);
+                Reach::default()
+            }
+        }
+    }
+
+    /// A VRF of a matched Destination, and what it gives to the cluster.
+    pub(crate) fn lead(&mut self, scope: &Scope, via: &Via, imported: bool) {
+        let field = "spec.destinations";
+        let vrf = Item::Vrf(via.vrf.clone());
+        self.put(scope, vrf, field, "the VRF of a matched Destination");
+        let imports = via.imports.iter().filter(|_| imported);
+        for rule in imports {
+            let item = via.leak(Side::Import, CLUSTER, rule.clone());
+            let why = "prefixes of matched Destinations are imported";
+            self.put(scope, item, field, why);
+        }
+    }
+
+    /// What every network of an attachment is asked.
+    pub(crate) fn network(&mut self, network: &NetworkSpec) {
+        for field in network.reserved() {
+            let message = format!("{field} is reserved and not processed");
+            self.warn(
+                Code::NotProcessed,
+                field,
+                message,
+                "write the subnets themselves",
+            );
+        }
+    }
+
+    /// A route into the attachment's own subnet would swallow it; one that covers it is fine.
+    pub(crate) fn apart(&mut self, subnets: &[Cidr], prefixes: &BTreeSet<Cidr>, field: &str) {
+        for subnet in subnets {
+            if let Some(inside) = prefixes.iter().find(|p| subnet.covers(p)) {
+                let message = format!("route {inside} lies inside the subnet {subnet}");
+                self.error(
+                    Code::OverlappingPrefixes,
+                    field,
+                    message,
+                    "a route that covers the subnet is fine; one inside it is not",
+                );
+            }
+        }
+    }
+}
