@@ -74,10 +74,10 @@ impl Key<'_> {
 }
 
 /// Older first; without a time of creation by kind and name.
-pub(crate) fn rank(draft: &Draft) -> (String, String, String) {
+pub(crate) fn rank(draft: &Draft) -> (&str, &str, &str) {
     let id = draft.id();
-    let created = draft.created.clone().unwrap_or_else(|| "~".to_owned());
-    (created, id.kind.clone(), id.name.clone())
+    let created = draft.created.as_deref().unwrap_or("~");
+    (created, &id.kind, &id.name)
 }
 
 struct Holding<'a> {
@@ -96,7 +96,7 @@ enum Content<'a> {
 /// Who has to step back, and why.
 pub(crate) fn losers(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<ObjectRef, Vec<Finding>> {
     let mut order: Vec<usize> = (0..drafts.len()).collect();
-    order.sort_by_cached_key(|at| rank(&drafts[*at]));
+    order.sort_by(|a, b| rank(&drafts[*a]).cmp(&rank(&drafts[*b])));
     let mut table: BTreeMap<Key<'_>, Vec<Holding<'_>>> = BTreeMap::new();
     for at in order {
         for placed in &drafts[at].contribution.items {
@@ -151,7 +151,8 @@ fn ran(context: &Context<'_>, id: &ObjectRef, key: &Key<'_>, content: &Content<'
 
 /// Overlapping subnets of one VRF.
 fn subnets(context: &Context<'_>, drafts: &[Draft], lost: &mut BTreeMap<ObjectRef, Vec<Finding>>) {
-    let mut order: Vec<&Draft> = drafts.iter().collect();
+    let owners = drafts.iter().filter(|d| !d.contribution.subnets.is_empty());
+    let mut order: Vec<&Draft> = owners.collect();
     order.sort_by_cached_key(|draft| {
         let had = context.prior.of(draft.id());
         let ran = had.is_some_and(|c| c.subnets == draft.contribution.subnets);

@@ -1,14 +1,27 @@
 //! Which nodes: a label selector in one canonical form, so that two ways to say the same are one scope.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use mooring_api::{Expression, Operator, Selector};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-/// Nodes by label. The empty scope is all nodes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Scope(Selector);
+/// Nodes by label. The empty scope is all nodes. Every item has one, so a copy costs nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(from = "Selector")]
+pub struct Scope(Arc<Selector>);
+
+impl From<Selector> for Scope {
+    fn from(selector: Selector) -> Self {
+        Self(Arc::new(selector))
+    }
+}
+
+impl Serialize for Scope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_ref().serialize(serializer)
+    }
+}
 
 impl Scope {
     /// Every node.
@@ -49,7 +62,7 @@ impl Scope {
         }
         all.sort();
         all.dedup();
-        Self(Selector {
+        Self::from(Selector {
             match_labels: BTreeMap::new(),
             match_expressions: all,
         })
@@ -58,6 +71,12 @@ impl Scope {
     /// Nodes that are in both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
+        if other.is_all() || self == other {
+            return self.clone();
+        }
+        if self.is_all() {
+            return other.clone();
+        }
         let both = [&self.0, &other.0];
         let all = both.into_iter().flat_map(|s| s.match_expressions.clone());
         Self::from_expressions(all.collect())

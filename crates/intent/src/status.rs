@@ -44,6 +44,8 @@ pub(crate) fn value<T: Serialize>(status: &T) -> Value {
 /// The status of every object that has one.
 pub(crate) fn statuses(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<ObjectRef, Value> {
     let mut statuses = BTreeMap::new();
+    // Most have nothing to say.
+    let good = value(&conditions(&[]));
     for draft in drafts {
         let id = draft.id();
         if !KINDS.contains(&id.kind.as_str()) {
@@ -58,7 +60,10 @@ pub(crate) fn statuses(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<Obje
                 said => said.clone(),
             },
         };
-        status["conditions"] = value(&conditions(&draft.findings));
+        status["conditions"] = match draft.is_bad() {
+            true => value(&conditions(&draft.findings)),
+            false => good.clone(),
+        };
         statuses.insert(id.clone(), status);
     }
     statuses

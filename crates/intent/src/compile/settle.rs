@@ -94,7 +94,7 @@ fn table(item: &Item) -> Option<&str> {
 
 fn too_many(drafts: &[Draft], node: &Node) -> BTreeMap<ObjectRef, Vec<Finding>> {
     let mut ordered: Vec<&Draft> = drafts.iter().collect();
-    ordered.sort_by_cached_key(|draft| conflict::rank(draft));
+    ordered.sort_by_key(|draft| conflict::rank(draft));
     let mut vrfs: BTreeSet<&str> = BTreeSet::new();
     for draft in ordered {
         let placed = draft.contribution.items.iter();
