@@ -1,26 +1,29 @@
 //! Adoption: from low-level objects to intents, with the proof that nothing changes.
 //!
-//! A step is taken only if the digest of the form stays what it was: first a segment becomes a Layer2Attachment, then every
-//! line of a low-level object that the intents now say goes. What is left is the residue: low-level objects that intents
-//! cannot say (yet), smaller than before. Intents and residue together are the network that was there, to the byte.
+//! A step is taken only if the digest of the form stays what it was: first a segment becomes a Layer2Attachment, with its
+//! mirrors and BGP peers, then every line of a low-level object that the intents now say goes. What is left is the residue:
+//! low-level objects that intents cannot say, smaller than before, each with a finding that names what of it is left.
+//! Intents and residue together are the network that was there, to the byte.
 //!
 //! Easy to get wrong: a proof by digest says nothing about the host's half, where `vlan.501` becomes `l2.vlan501`.
+
+mod words;
 
 use std::collections::BTreeMap;
 
 use mooring_api::kinds::schiff::{
-    API_VERSION, CollectorSpec, DestinationLoopback, DestinationSpec, Ipv4Config, ItemAction,
+    API_VERSION, BGPPeeringSpec, CollectorSpec, DestinationLoopback, DestinationSpec, ItemAction,
     Layer2AttachmentSpec, Layer2NetworkConfigurationSpec, MirrorDestination, MirrorSelectorSpec,
-    MirrorSource, MirrorSourceKind, NetworkSpec, PrefixItem, TrafficMirrorSpec,
-    VRFRouteConfigurationSpec, label,
+    MirrorSource, MirrorSourceKind, PrefixItem, TrafficMirrorSpec, VRFRouteConfigurationSpec,
+    label,
 };
-use mooring_api::{Code, Family, Finding, ObjectRef, Selector, VlanId};
+use mooring_api::{Code, Finding, ObjectRef};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::compile::gateway;
+use self::words::NewMirror;
 use crate::input::Object;
-use crate::{Answers, Inputs, Prior, compile, status};
+use crate::{Inputs, compile, status};
 
 /// What low-level objects become.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +46,7 @@ pub fn adopt(inputs: &Inputs) -> Adoption {
     trial.destinations();
     trial.segments();
     trial.mirrors();
+    trial.loopbacks();
     trial.lines();
     trial.finish()
 }
@@ -56,7 +60,7 @@ struct Trial<'a> {
 }
 
 fn digest(inputs: &Inputs) -> String {
-    compile(inputs, &Answers::default(), &Prior::default()).digest
+    compile::form(inputs).digest()
 }
 
 impl<'a> Trial<'a> {
@@ -163,43 +167,71 @@ impl<'a> Trial<'a> {
     /// Every segment that an attachment can say.
     fn segments(&mut self) {
         for object in &self.before.layer2s {
-            let Some(spec) = attachment(&object.spec) else {
+            let Some(spec) = words::attachment(&object.spec) else {
                 let why = "a Layer2Attachment cannot say its gateways, offload or VRF";
                 self.stays(&object.id, why);
                 continue;
             };
-            let id = ObjectRef::new(API_VERSION, "Layer2Attachment", &object.id.name);
-            let new = Object {
-                id: id.clone(),
-                created: object.created.clone(),
-                labels: object.labels.clone(),
-                spec,
+            let named = |o: &&Object<BGPPeeringSpec>| {
+                let segment = o.spec.peering_vlan.as_ref();
+                segment.is_some_and(|v| v.name == object.id.name)
             };
-            // Mirrors name their segment, so they come along.
-            let mirrors = self.mirrors_of(&object.id.name);
-            let mut made = vec![id];
-            for (_, new) in &mirrors {
-                made.extend([new.collector.id.clone(), new.mirror.id.clone()]);
-            }
-            let taken = self.step(|inputs| {
-                inputs.layer2s.retain(|o| o.id != object.id);
-                inputs.layer2_attachments.push(new);
-                for (old, new) in mirrors {
-                    new.put(inputs);
-                    inputs.mirror_selectors.retain(|o| o.id != old);
-                }
-            });
-            if taken {
-                made.sort();
-                made.dedup();
-                made.retain(|id| !self.made.contains(id));
-                self.made.extend(made);
-            } else {
+            let peerings: Vec<_> = self.before.peerings.iter().filter(named).collect();
+            let taken = match peerings[..] {
+                [] => self.segment(object, &spec, None),
+                [peering] => words::with_peers(&spec, &peering.spec)
+                    .iter()
+                    .any(|spec| self.segment(object, spec, Some(&peering.id))),
+                _ => false,
+            };
+            if !taken {
                 let why =
                     "an attachment would add routes that were not there, or something names it";
                 self.stays(&object.id, why);
             }
         }
+        for object in &self.before.peerings {
+            if self.now.peerings.contains(object) {
+                self.stays(&object.id, words::no_peers(&object.spec));
+            }
+        }
+    }
+
+    /// One segment, with the mirrors and the peering that name it.
+    fn segment(
+        &mut self,
+        object: &Object<Layer2NetworkConfigurationSpec>,
+        spec: &Layer2AttachmentSpec,
+        peering: Option<&ObjectRef>,
+    ) -> bool {
+        let id = ObjectRef::new(API_VERSION, "Layer2Attachment", &object.id.name);
+        let new = Object {
+            id: id.clone(),
+            created: object.created.clone(),
+            labels: object.labels.clone(),
+            spec: spec.clone(),
+        };
+        let mirrors = self.mirrors_of(&object.id.name);
+        let mut made = vec![id];
+        for (_, new) in &mirrors {
+            made.extend([new.collector.id.clone(), new.mirror.id.clone()]);
+        }
+        let taken = self.step(|inputs| {
+            inputs.layer2s.retain(|o| o.id != object.id);
+            inputs.peerings.retain(|o| Some(&o.id) != peering);
+            inputs.layer2_attachments.push(new);
+            for (old, new) in mirrors {
+                new.put(inputs);
+                inputs.mirror_selectors.retain(|o| o.id != old);
+            }
+        });
+        if taken {
+            made.sort();
+            made.dedup();
+            made.retain(|id| !self.made.contains(id));
+            self.made.extend(made);
+        }
+        taken
     }
 
     fn mirrors_of(&self, segment: &str) -> Vec<(ObjectRef, NewMirror)> {
@@ -290,6 +322,32 @@ impl<'a> Trial<'a> {
             .push(found.help("it goes on working beside intents"));
     }
 
+    /// Loopbacks that the Destination's consumers ask for on the same nodes.
+    fn loopbacks(&mut self) {
+        for object in &self.before.vrfs {
+            let destination = ObjectRef::new(API_VERSION, "Destination", slug(&object.spec.vrf));
+            for loopback in &object.spec.loopbacks {
+                let Ok(name) = loopback.name.parse() else {
+                    continue;
+                };
+                let new = DestinationLoopback {
+                    name,
+                    pool_ref: None,
+                    subnet: Some(loopback.subnet.subnet()),
+                };
+                if !self.made.contains(&destination) {
+                    continue;
+                }
+                self.step(|inputs| {
+                    words::add(inputs, &destination, new);
+                    edit(inputs, &object.id, |spec| {
+                        spec.loopbacks.retain(|l| l != loopback);
+                    });
+                });
+            }
+        }
+    }
+
     /// Drops whatever the intents say too, line by line; then objects that say nothing.
     fn lines(&mut self) {
         for object in &self.before.vrfs {
@@ -316,8 +374,10 @@ impl<'a> Trial<'a> {
                 });
             }
             let gone = self.step(|inputs| inputs.vrfs.retain(|o| o.id != object.id));
-            if !gone {
-                self.stays(&object.id, "it has lines that no intent says");
+            let left = self.now.vrfs.iter().find(|o| o.id == object.id);
+            if let Some(left) = left.filter(|_| !gone) {
+                let why = words::left(&left.spec);
+                self.stays(&object.id, &why);
             }
         }
     }
@@ -358,7 +418,13 @@ impl<'a> Trial<'a> {
                 adoption.replaced.push(object.id.clone());
             }
         }
-        adoption.residue.extend(before.peerings.iter().map(written));
+        for object in &before.peerings {
+            if now.peerings.contains(object) {
+                adoption.residue.push(written(object));
+            } else {
+                adoption.replaced.push(object.id.clone());
+            }
+        }
         for object in &before.mirror_targets {
             if now.mirror_targets.contains(object) {
                 adoption.residue.push(written(object));
@@ -377,30 +443,6 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// What a mirror becomes.
-struct NewMirror {
-    destination: ObjectRef,
-    loopback: DestinationLoopback,
-    collector: Object<CollectorSpec>,
-    mirror: Object<TrafficMirrorSpec>,
-}
-
-impl NewMirror {
-    fn put(self, inputs: &mut Inputs) {
-        let mut all = inputs.destinations.iter_mut();
-        if let Some(destination) = all.find(|d| d.id == self.destination) {
-            let loopbacks = &mut destination.spec.loopbacks;
-            if !loopbacks.contains(&self.loopback) {
-                loopbacks.push(self.loopback);
-            }
-        }
-        if !inputs.collectors.iter().any(|c| c.id == self.collector.id) {
-            inputs.collectors.push(self.collector);
-        }
-        inputs.traffic_mirrors.push(self.mirror);
-    }
-}
-
 fn edit(inputs: &mut Inputs, id: &ObjectRef, change: impl FnOnce(&mut VRFRouteConfigurationSpec)) {
     if let Some(object) = inputs.vrfs.iter_mut().find(|o| o.id == *id) {
         change(&mut object.spec);
@@ -411,59 +453,6 @@ fn slug(vrf: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let text: String = vrf.to_lowercase().chars().map(plain).collect();
     text.trim_matches('-').to_owned()
-}
-
-/// The attachment that says a segment, if one can.
-fn attachment(spec: &Layer2NetworkConfigurationSpec) -> Option<Layer2AttachmentSpec> {
-    if spec.disable_segmentation == Some(true) {
-        return None;
-    }
-    let mut network = NetworkSpec {
-        vlan_id: Some(VlanId::try_from(spec.id).ok()?),
-        vni: Some(spec.vni),
-        ..NetworkSpec::default()
-    };
-    for written in &spec.anycast_gateways {
-        let subnet = written.subnet();
-        if gateway(subnet) != Some(written.addr()) || network.subnet_of(subnet.family()).is_some() {
-            return None;
-        }
-        match subnet.family() {
-            Family::V4 => {
-                network.ipv4 = Some(Ipv4Config {
-                    subnet: Some(subnet),
-                    size: None,
-                });
-            }
-            Family::V6 => network.subnet = Some(subnet),
-        }
-    }
-    let vrf = spec.vrf.as_deref().filter(|v| !v.is_empty());
-    let routed = !spec.anycast_gateways.is_empty();
-    if routed != vrf.is_some() {
-        return None;
-    }
-    let selector = |vrf: &str| Selector {
-        match_labels: [(label::VRF.to_owned(), vrf.to_owned())].into(),
-        match_expressions: Vec::new(),
-    };
-    let mac = spec.anycast_mac.as_ref().and_then(|m| m.parse().ok());
-    Some(Layer2AttachmentSpec {
-        network,
-        destinations: vrf.map(selector),
-        interface_name: Some(format!("vlan{}", spec.id)),
-        mtu: spec.mtu,
-        disable_anycast: false,
-        disable_neighbor_suppression: routed && spec.neigh_suppression == Some(false),
-        anycast_mac: mac.filter(|_| routed),
-        bgp: None,
-        sriov: None,
-        worker_groups: Vec::new(),
-        node_selector: spec.node_selector.clone(),
-        node_ips: None,
-        routes: Vec::new(),
-        communities: Vec::new(),
-    })
 }
 
 fn written<S: Serialize>(object: &Object<S>) -> Value {

@@ -170,6 +170,15 @@ pub fn recompile(before: &Compiled, inputs: &Inputs, answers: &Answers, prior: &
     run(inputs, answers, prior, Some(before))
 }
 
+/// The form alone, for those who only compare.
+pub(crate) fn form(inputs: &Inputs) -> Form {
+    let (answers, prior) = (inputs.claimed.clone(), Prior::default());
+    let context = Context::new(inputs, &answers, &prior);
+    let drafts = settle::settle(&context, drafts(&context));
+    let placed = drafts.iter().flat_map(|d| &d.contribution.items);
+    Form::new(placed.map(|p| (&p.scope, &p.item)))
+}
+
 fn run(inputs: &Inputs, answers: &Answers, prior: &Prior, before: Option<&Compiled>) -> Compiled {
     let answers = answers.and(&inputs.claimed);
     let context = Context::new(inputs, &answers, prior);

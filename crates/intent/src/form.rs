@@ -258,6 +258,16 @@ pub struct PrefixRule {
     pub permit: bool,
 }
 
+impl std::fmt::Display for PrefixRule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.prefix)?;
+        if let Some(ge) = self.ge {
+            write!(f, " ge {ge}")?;
+        }
+        self.le.map_or(Ok(()), |le| write!(f, " le {le}"))
+    }
+}
+
 impl PrefixRule {
     /// The prefix itself.
     pub(crate) fn exact(prefix: Cidr) -> Self {

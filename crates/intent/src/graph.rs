@@ -1,7 +1,7 @@
-//! The picture: who selects which Destination, which VRF that is, and who names whom.
+//! The picture: who selects which Destination, which VRF that is, who names whom, and which routes pass between VRFs.
 //!
-//! `moor graph` writes it as JSON, DOT or SVG, for a merge request or a wall. Three columns: what people attach,
-//! Destinations and Collectors, VRFs.
+//! `moor graph` writes it as JSON, DOT or SVG, for a merge request or a wall. Four columns: what people attach,
+//! Destinations and Collectors, VRFs of the fabric, and VRFs of the node: the cluster's and local ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use mooring_api::{ObjectRef, Selector};
 use serde::{Deserialize, Serialize};
 
-use crate::form::Item;
+use crate::form::{CLUSTER, Item, Side};
 use crate::{Compiled, Inputs};
 
 /// Things and how they hang together.
@@ -119,13 +119,54 @@ pub fn graph(inputs: &Inputs, compiled: &Compiled) -> Graph {
             }
         }
     }
+    leaks(&mut graph, compiled);
     graph
+}
+
+/// Which routes pass between VRFs, and whose traffic is looked up in another one: one edge each, with all prefixes.
+fn leaks(graph: &mut Graph, compiled: &Compiled) {
+    let mut said: BTreeMap<(String, String, &str), BTreeSet<String>> = BTreeMap::new();
+    let mut pass = |from: &str, to: &str, what: &'static str, prefix: String| {
+        let edge = (from.to_owned(), to.to_owned(), what);
+        said.entry(edge).or_default().insert(prefix);
+    };
+    for item in compiled.form.scopes().flat_map(|(_, items)| items) {
+        match item {
+            Item::Leak(leak) if leak.rule.permit => {
+                let prefix = leak.rule.to_string();
+                match leak.side {
+                    Side::Import => pass(&leak.vrf, &leak.inner, "leaks", prefix),
+                    Side::Export => pass(&leak.inner, &leak.vrf, "leaks", prefix),
+                }
+            }
+            Item::Local(local) => {
+                for from in &local.imports {
+                    pass(from, &local.name, "leaks", "everything".to_owned());
+                }
+                for (prefix, vrf) in &local.routes {
+                    pass(vrf, &local.name, "leaks", prefix.to_string());
+                }
+            }
+            Item::Steer(steer) => {
+                let source = steer.source.to_string();
+                pass(CLUSTER, &steer.into, "looks up traffic from", source);
+            }
+            _ => {}
+        }
+    }
+    for ((from, to, what), prefixes) in said {
+        let (from, to) = (vrf(graph, &from), vrf(graph, &to));
+        let prefixes: Vec<String> = prefixes.into_iter().collect();
+        let what = format!("{what} {}", prefixes.join(", "));
+        graph.edges.insert(edge(from, to, &what));
+    }
 }
 
 fn vrf(graph: &mut Graph, name: &str) -> String {
     let id = format!("VRF/{name}");
+    let inner = name == CLUSTER || name.starts_with("s-");
     graph.nodes.insert(Dot {
-        column: 2,
+        column: if inner { 3 } else { 2 },
         id: id.clone(),
         aside: false,
     });
@@ -147,26 +188,27 @@ impl Graph {
         }
         for (from, to, what) in &self.edges {
             let (from, to) = (quoted(from), quoted(to));
+            let what = quoted(what);
             let _ = writeln!(text, "  \"{from}\" -> \"{to}\" [label=\"{what}\"];");
         }
         text + "}\n"
     }
 
-    /// As a browser shows it: three columns, dashed where something is not in force.
+    /// As a browser shows it: four columns, dashed where something is not in force.
     pub fn svg(&self) -> String {
         const WIDE: usize = 260;
         const HIGH: usize = 28;
         const GAP: usize = 160;
         let mut places: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-        let mut rows = [0_usize; 3];
+        let mut rows = [0_usize; 4];
         for node in &self.nodes {
-            let column = usize::from(node.column.min(2));
+            let column = usize::from(node.column.min(3));
             let x = 20 + column * (WIDE + GAP);
             places.insert(&node.id, (x, 20 + rows[column] * (HIGH + 16)));
             rows[column] += 1;
         }
         let height = 40 + rows.iter().max().unwrap_or(&0) * (HIGH + 16);
-        let width = 40 + 3 * WIDE + 2 * GAP;
+        let width = 40 + 4 * WIDE + 3 * GAP;
         let mut text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              font-family=\"sans-serif\" font-size=\"12\">\n"
@@ -175,7 +217,7 @@ impl Graph {
             let (Some(a), Some(b)) = (places.get(from.as_str()), places.get(to.as_str())) else {
                 continue;
             };
-            let start = if b.0 > a.0 { a.0 + WIDE } else { a.0 };
+            let start = if b.0 >= a.0 { a.0 + WIDE } else { a.0 };
             let end = if b.0 > a.0 { b.0 } else { b.0 + WIDE };
             let _ = writeln!(
                 text,

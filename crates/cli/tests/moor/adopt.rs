@@ -65,7 +65,7 @@ VRFRouteConfiguration/secure     stays, with fewer lines
 
 "#]])
         .stderr_eq(str![[r#"
-info[LowLevelObject]: network/low.yaml:19: it stays low-level: it has lines that no intent says
+info[LowLevelObject]: network/low.yaml:19: it stays low-level: no intent says 1 of import
 1 remark
 2 intents and 1 object that stay low-level are the same revision dfe8897a85: no node's agent is told anything else
 on the hosts of storage-1, worker-1, worker-2 devices get the names of their attachments

@@ -18,11 +18,11 @@ fn the_picture_is_svg_dot_and_json_of_the_same_things() {
         svg.starts_with("<svg xmlns") && svg.ends_with("</svg>\n"),
         "{svg}"
     );
-    assert_eq!(svg.matches("<rect").count(), 4);
+    assert_eq!(svg.matches("<rect").count(), 5);
     assert!(draw("dot").contains("\"Destination/secure\" -> \"VRF/secure\" [label=\"is\"];"));
     let graph: Value = serde_json::from_str(&draw("json")).unwrap();
-    assert_eq!(graph["nodes"].as_array().unwrap().len(), 4);
-    assert_eq!(graph["edges"].as_array().unwrap().len(), 3);
+    assert_eq!(graph["nodes"].as_array().unwrap().len(), 5);
+    assert_eq!(graph["edges"].as_array().unwrap().len(), 5);
 }
 
 #[test]

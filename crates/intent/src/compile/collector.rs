@@ -352,6 +352,9 @@ pub(super) fn loopbacks_of(
     };
     let scopes = consumers(context, object);
     for loopback in &object.spec.loopbacks {
+        if let Some(subnet) = loopback.subnet {
+            draft.outside_the_cluster(context, subnet, "spec.loopbacks");
+        }
         for scope in &scopes {
             let field = "spec.loopbacks";
             let item = item(context, object, loopback);

@@ -132,7 +132,7 @@ impl Draft {
     }
 
     /// What every network of an attachment is asked.
-    pub(crate) fn network(&mut self, network: &NetworkSpec) {
+    pub(crate) fn network(&mut self, context: &Context<'_>, network: &NetworkSpec) {
         for field in network.reserved() {
             let message = format!("{field} is reserved and not processed");
             self.warn(
@@ -141,6 +141,21 @@ impl Draft {
                 message,
                 "write the subnets themselves",
             );
+        }
+        for subnet in network.subnets() {
+            self.outside_the_cluster(context, subnet, "spec.network");
+        }
+    }
+
+    /// The cluster routes its own addresses itself; a second way to them would take pods or Services away.
+    pub(crate) fn outside_the_cluster(&mut self, context: &Context<'_>, subnet: Cidr, field: &str) {
+        let config = &context.inputs.config;
+        let pods = config.pod_cidrs.iter().map(|c| (c, "pods"));
+        let services = config.service_cidrs.iter().map(|c| (c, "Services"));
+        let mut own = pods.chain(services);
+        if let Some((taken, whose)) = own.find(|(cidr, _)| cidr.overlaps(&subnet)) {
+            let message = format!("{subnet} overlaps {taken}, which the cluster's {whose} have");
+            self.error(Code::Conflict, field, message, "use another subnet");
         }
     }
 

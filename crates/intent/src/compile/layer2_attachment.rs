@@ -23,7 +23,7 @@ use crate::reach::Reach;
 pub(super) fn contribute(object: &Object<Layer2AttachmentSpec>, context: &Context<'_>) -> Draft {
     let spec = &object.spec;
     let mut draft = Draft::new(object);
-    draft.network(&spec.network);
+    draft.network(context, &spec.network);
     let scope = draft.scope(context, &spec.worker_groups, spec.node_selector.as_ref());
     let mut reach = match &spec.destinations {
         Some(selector) => draft.reach(context, "spec.destinations", selector, None),

@@ -12,7 +12,7 @@ use crate::platform;
 pub(super) fn contribute(object: &Object<PodNetworkSpec>, context: &Context<'_>) -> Draft {
     let spec = &object.spec;
     let mut draft = Draft::new(object);
-    draft.network(&spec.network);
+    draft.network(context, &spec.network);
     let scope = draft.scope(context, &spec.worker_groups, spec.node_selector.as_ref());
     let mut reach = draft.reach(context, "spec.destinations", &spec.destinations, None);
     reach.add(&spec.routes);

@@ -3,7 +3,7 @@
 use std::fs;
 
 use mooring_intent::trace::trace;
-use mooring_intent::{Answers, Inputs, Prior, adopt};
+use mooring_intent::{Answers, Compiled, Inputs, Prior, adopt};
 use mooring_testkit::oracles;
 use serde_json::{Value, json};
 
@@ -356,4 +356,91 @@ spec:
             .len(),
         1
     );
+}
+
+/// A segment whose workloads announce, a loopback beside it, and a peering that no intent says.
+const PEERS: &str = "
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Layer2NetworkConfiguration, metadata: {name: vlan7},
+ spec: {id: 7, mtu: 1500, vni: 70, vrf: m2m, anycastMac: '1a:ee:cf:2f:a7:a8', anycastGateways: [10.7.0.1/24], nodeSelector: {matchLabels: {pick: me}}}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: VRFRouteConfiguration, metadata: {name: m2m},
+ spec: {vrf: m2m, vni: 2002026, routeTarget: '65188:2026', seq: 10, import: [{cidr: 10.102.0.0/16, action: permit}],
+        export: [{cidr: 10.7.0.0/24, action: permit}, {cidr: 10.9.0.0/16, le: 32, action: permit}], sbrPrefixes: [10.8.0.0/16],
+        loopbacks: [{name: lo.x, subnet: 10.99.0.0/24}], nodeSelector: {matchLabels: {pick: me}}}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: BGPPeering, metadata: {name: workloads},
+ spec: {peeringVlan: {name: vlan7}, remoteASN: 65511, enableBFD: false, maximumPrefixes: 5, holdTime: 9s, keepaliveTime: 3s,
+        import: [{cidr: 10.7.0.0/24, le: 32, action: permit}, {cidr: 10.9.0.0/16, le: 32, action: permit}],
+        export: [{cidr: 10.102.0.0/16, action: permit}], nodeSelector: {matchLabels: {pick: me}}}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: BGPPeering, metadata: {name: host},
+ spec: {loopbackPeer: {ips: ['fd00:1::1']}, remoteASN: 65512, enableBFD: false, export: [], import: []}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: worker-1, labels: {pick: me}}}
+";
+
+#[test]
+fn peers_and_loopbacks_are_adopted_with_their_segment_and_what_stays_is_named() {
+    let objects = documents(PEERS);
+    let before = run(&objects, &Answers::default(), &Prior::default()).0;
+    assert_eq!(before.findings, []);
+    let adoption = adopt(&Inputs::read(&objects));
+    let attachment = &adoption.intents[1];
+    assert_eq!(attachment["kind"], "Layer2Attachment", "{adoption:#?}");
+    assert_eq!(
+        attachment["spec"]["bgp"],
+        json!({"enabled": true, "advertiseTransferNetwork": true, "holdTime": "9s", "keepaliveTime": "3s",
+                           "maximumPrefixes": 5, "workloadAS": "65511"})
+    );
+    assert_eq!(adoption.intents[0]["spec"]["loopbacks"][0]["name"], "lo.x");
+    let said: Vec<String> = adoption
+        .findings
+        .iter()
+        .map(|f| format!("{}: {}", f.object.as_ref().unwrap(), f.message))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "BGPPeering/host: it stays low-level: no intent has a peer at a fixed address of the host",
+            "VRFRouteConfiguration/m2m: it stays low-level: no intent says 1 of sbrPrefixes",
+        ]
+    );
+    let mut instead = adoption.intents.clone();
+    instead.extend(adoption.residue);
+    instead.extend(objects.iter().filter(|o| o["kind"] == "Node").cloned());
+    let mut beside = objects.clone();
+    beside.extend(adoption.intents);
+    for objects in [beside, instead] {
+        let after = run(&objects, &Answers::default(), &Prior::default()).0;
+        let wrong: Vec<_> = after.findings.iter().filter(|f| f.is_error()).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        assert_eq!(before.digest, after.digest);
+        let network = |c: &Compiled| c.nodes["worker-1"].network.clone();
+        assert_eq!(network(&before), network(&after));
+    }
+}
+
+#[test]
+fn a_peering_that_asks_for_bfd_keeps_its_segment_low_level() {
+    let objects = documents(&PEERS.replace("65511, enableBFD: false", "65511, enableBFD: true"));
+    let adoption = adopt(&Inputs::read(&objects));
+    let kinds: Vec<&str> = adoption
+        .residue
+        .iter()
+        .filter_map(|o| o["kind"].as_str())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "Layer2NetworkConfiguration",
+            "VRFRouteConfiguration",
+            "BGPPeering",
+            "BGPPeering"
+        ]
+    );
+    let bfd = adoption
+        .findings
+        .iter()
+        .filter(|f| f.message.contains("BFD"));
+    assert_eq!(bfd.count(), 1);
 }

@@ -99,6 +99,7 @@ fn the_picture_has_everything_once_and_marks_what_is_set_aside() {
             ("VRFAttachment/v", true),
             ("Destination/red", false),
             ("VRF/red", false),
+            ("VRF/cluster", false),
         ]
     );
     assert!(
@@ -107,9 +108,17 @@ fn the_picture_has_everything_once_and_marks_what_is_set_aside() {
             .contains("\"Destination/red\" -> \"VRF/red\" [label=\"is\"];")
     );
     assert!(graph.dot().contains("\"VRFAttachment/v\" [style=dashed];"));
+    // Its prefixes come into the cluster's VRF, its own subnet goes out.
+    assert!(
+        graph
+            .dot()
+            .contains("\"VRF/red\" -> \"VRF/cluster\" [label=\"leaks 10.0.0.0/8\"];"),
+        "{}",
+        graph.dot()
+    );
     let svg = graph.svg();
-    assert_eq!(svg.matches("<rect").count(), 4);
-    assert_eq!(svg.matches("<line").count(), 3);
+    assert_eq!(svg.matches("<rect").count(), 5);
+    assert_eq!(svg.matches("<line").count(), 5);
     assert_eq!(svg.matches("stroke-dasharray").count(), 1);
 }
 

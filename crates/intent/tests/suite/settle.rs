@@ -210,6 +210,53 @@ fn the_platforms_own_numbers_are_nobodys() {
 }
 
 #[test]
+fn addresses_of_the_clusters_pods_and_services_are_no_intents() {
+    let config = NODES.replace(
+        "localAS: 64501",
+        "localAS: 64501, podCIDRs: [10.244.0.0/16], serviceCIDRs: ['fd00:10:96::/112']",
+    );
+    let group = "apiVersion: network.t-caas.telekom.com/v1alpha1";
+    let all = format!(
+        "{config}---
+{{{group}, kind: Destination, metadata: {{name: d, labels: {{zone: d}}}},
+ spec: {{vrf: d, vni: 9, routeTarget: '1:9', prefixes: [10.0.0.0/8]}}}}
+---
+{{{group}, kind: Destination, metadata: {{name: lo}},
+ spec: {{vrf: lo, vni: 8, routeTarget: '1:8', loopbacks: [{{name: lo.x, subnet: 10.244.9.0/24}}]}}}}
+---
+{{{group}, kind: Layer2Attachment, metadata: {{name: wide}},
+ spec: {{network: {{vlanID: 10, vni: 77, ipv4: {{subnet: 10.240.0.0/12}}}}, interfaceName: w, workerGroups: [a]}}}}
+---
+{{{group}, kind: Layer2Attachment, metadata: {{name: beside}},
+ spec: {{network: {{vlanID: 11, vni: 78, ipv4: {{subnet: 10.245.0.0/16}}}}, interfaceName: b, workerGroups: [a]}}}}
+---
+{{{group}, kind: VRFAttachment, metadata: {{name: inside}},
+ spec: {{network: {{subnet: 'fd00:10:96::40/122'}}, workerGroups: [a], destinations: {{matchLabels: {{zone: d}}}},
+        connections: [{{name: in, direction: inbound}}]}}}}
+---
+{{{group}, kind: PodNetwork, metadata: {{name: pods}},
+ spec: {{network: {{ipv4: {{subnet: 10.244.128.0/17}}}}, workerGroups: [a], destinations: {{matchLabels: {{zone: d}}}}}}}}
+"
+    );
+    let compiled = text(&all);
+    let mut said: Vec<String> = errors(&compiled)
+        .iter()
+        .map(|f| format!("{}: {}", f.object.as_ref().unwrap(), f.message))
+        .collect();
+    said.sort();
+    assert_eq!(
+        said,
+        [
+            "Destination/lo: 10.244.9.0/24 overlaps 10.244.0.0/16, which the cluster's pods have",
+            "Layer2Attachment/wide: 10.240.0.0/12 overlaps 10.244.0.0/16, which the cluster's pods have",
+            "PodNetwork/pods: 10.244.128.0/17 overlaps 10.244.0.0/16, which the cluster's pods have",
+            "VRFAttachment/inside: fd00:10:96::40/122 overlaps fd00:10:96::/112, which the cluster's Services have",
+        ]
+    );
+    assert!(errors(&compiled).iter().all(|f| f.code == Code::Conflict));
+}
+
+#[test]
 fn an_object_that_turns_bad_keeps_its_last_good_form_and_a_new_one_is_set_aside() {
     let good = "network: {vlanID: 10, vni: 1010, ipv4: {subnet: 192.0.2.0/24}}, interfaceName: one, destinations: {matchLabels: {zone: red}}";
     let before = format!("{NODES}{}", segment("one", "01", "a", good));

@@ -49,6 +49,14 @@ pub struct OperatorConfigSpec {
     #[serde(rename = "reservedVRFs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub reserved_vrfs: Vec<String>,
+    /// Addresses of the cluster's pods, which no intent's subnet may touch.
+    #[serde(rename = "podCIDRs", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub pod_cidrs: Vec<Cidr>,
+    /// Addresses of its Services, likewise.
+    #[serde(rename = "serviceCIDRs", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub service_cidrs: Vec<Cidr>,
     /// Where objects of the platform are made.
     pub namespaces: Namespaces,
     /// Ranges that transfer networks of BGPNeighbors come from.
@@ -89,6 +97,8 @@ impl Default for OperatorConfigSpec {
             vrfs: BTreeMap::new(),
             reserved_vnis: Vec::new(),
             reserved_vrfs: Vec::new(),
+            pod_cidrs: Vec::new(),
+            service_cidrs: Vec::new(),
             namespaces: Namespaces::default(),
             transfer_ranges: Vec::new(),
             platform: Platform::default(),
