@@ -1,7 +1,7 @@
 //! What every main plugin does with its interface at the end: addresses, up, routes.
 //!
 //! ```text
-//!  CniResult ── plan (pure) ──► sysctls for IPv6, then one batch: addresses, up, routes
+//!  CniResult ── plan (pure) ──► sysctls, then one batch: addresses, up, routes
 //! ```
 //!
 //! Called by the main plugins' ADD, and [`check_configured`] by their CHECK. The rules are the reference's: an
@@ -37,35 +37,37 @@ pub(crate) enum Dad {
 
 /// How to configure.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Options {
+pub(crate) struct Options<'a> {
     pub(crate) dad: Dad,
+    /// Parameters of the interface that are set before it has addresses, as in `("ipv4", "arp_notify", "1")`. Nothing
+    /// depends on one that this kernel lacks.
+    pub(crate) sysctls: &'a [(&'a str, &'a str, &'a str)],
 }
 
-/// Gives the interface its addresses, brings it up and adds the routes; its state afterwards.
+impl From<Dad> for Options<'_> {
+    fn from(dad: Dad) -> Self {
+        Self { dad, sysctls: &[] }
+    }
+}
+
+/// The kernel tells neighbours by itself when the MAC changes later or the link comes back.
+pub(crate) const NOTIFY: [(&str, &str, &str); 2] =
+    [("ipv4", "arp_notify", "1"), ("ipv6", "ndisc_notify", "1")];
+
+/// Gives the interface its addresses, brings it up and adds the routes; its state before. `netlink` is a socket in the
+/// namespace.
 pub(crate) fn configure(
-    netns: &Netns,
-    ifname: &str,
-    result: &CniResult,
-    options: Options,
-) -> Result<Link, CniError> {
-    let mut netlink = netns
-        .netlink()
-        .map_err(|e| CniError::netns(netns.path().display(), "cannot work in it").because(&e))?;
-    configure_with(netns, &mut netlink, ifname, result, options)
-}
-
-/// The same with a socket that is already open in the namespace.
-pub(crate) fn configure_with(
     netns: &Netns,
     netlink: &mut Netlink,
     ifname: &str,
     result: &CniResult,
-    options: Options,
+    options: Options<'_>,
 ) -> Result<Link, CniError> {
     let link = find(netlink, ifname)?;
     let ips = own_ips(ifname, result)?;
-    let dad = if ips.iter().any(|ip| ip.address.family() == Family::V6) {
-        prepare_v6(netns, ifname, options.dad)?
+    let v6 = ips.iter().any(|ip| ip.address.family() == Family::V6);
+    let dad = if v6 || !options.sysctls.is_empty() {
+        prepare(netns, ifname, options, v6)?
     } else {
         options.dad
     };
@@ -142,30 +144,16 @@ fn own_ips<'a>(ifname: &str, result: &'a CniResult) -> Result<Vec<&'a Ip>, CniEr
     Ok(ips)
 }
 
-/// Runtimes switch IPv6 off in new namespaces; addresses would be refused.
-fn prepare_v6(netns: &Netns, ifname: &str, dad: Dad) -> Result<Dad, CniError> {
+/// All parameters in one visit to the namespace.
+fn prepare(netns: &Netns, ifname: &str, options: Options<'_>, v6: bool) -> Result<Dad, CniError> {
     let done = netns.run(|| {
-        for name in ["lo", ifname] {
-            let key = format!("net/ipv6/conf/{name}/disable_ipv6");
-            match sysctl::read_here(&key) {
-                Ok(value) if value == "0" => {}
-                Ok(_) => sysctl::write_here(&key, "0")?,
-                // The address will say what is wrong with a kernel without IPv6.
-                Err(_) => {}
-            }
+        for (family, leaf, value) in options.sysctls {
+            let _ = sysctl::write_here(&format!("net/{family}/conf/{ifname}/{leaf}"), value);
         }
-        // Without it a link that goes down for a moment loses its addresses.
-        let keep = format!("net/ipv6/conf/{ifname}/keep_addr_on_down");
-        let _ = sysctl::write_here(&keep, "1");
-        if dad == Dad::Settled {
-            return Ok(dad);
-        }
-        let optimistic = format!("net/ipv6/conf/{ifname}/optimistic_dad");
-        match sysctl::write_here(&optimistic, "1") {
-            Ok(()) => Ok(Dad::Optimistic),
-            // A kernel built without it: rather no detection than an address that cannot be bound
-            // for two seconds.
-            Err(_) => Ok(Dad::Settled),
+        if v6 {
+            prepare_v6(ifname, options.dad)
+        } else {
+            Ok(options.dad)
         }
     });
     let switched =
@@ -173,6 +161,32 @@ fn prepare_v6(netns: &Netns, ifname: &str, dad: Dad) -> Result<Dad, CniError> {
     switched.map_err(|e: sysctl::SysctlError| {
         CniError::internal(format!("failed to enable IPv6 for interface {ifname:?}")).because(&e)
     })
+}
+
+/// Runtimes switch IPv6 off in new namespaces; addresses would be refused. In the calling thread's namespace.
+fn prepare_v6(ifname: &str, dad: Dad) -> Result<Dad, sysctl::SysctlError> {
+    for name in ["lo", ifname] {
+        let key = format!("net/ipv6/conf/{name}/disable_ipv6");
+        match sysctl::read_here(&key) {
+            Ok(value) if value == "0" => {}
+            Ok(_) => sysctl::write_here(&key, "0")?,
+            // The address will say what is wrong with a kernel without IPv6.
+            Err(_) => {}
+        }
+    }
+    // Without it a link that goes down for a moment loses its addresses.
+    let keep = format!("net/ipv6/conf/{ifname}/keep_addr_on_down");
+    let _ = sysctl::write_here(&keep, "1");
+    if dad == Dad::Settled {
+        return Ok(dad);
+    }
+    let optimistic = format!("net/ipv6/conf/{ifname}/optimistic_dad");
+    match sysctl::write_here(&optimistic, "1") {
+        Ok(()) => Ok(Dad::Optimistic),
+        // A kernel built without it: rather no detection than an address that cannot be bound
+        // for two seconds.
+        Err(_) => Ok(Dad::Settled),
+    }
 }
 
 /// The batch: addresses, up, routes.

@@ -1,13 +1,13 @@
 //! Network namespaces: the only place that enters or makes one.
 //!
-//! Called by everything that works in a pod's namespace. A namespace belongs to a thread, so work inside one runs on a
-//! thread made for it, which ends with the work; no thread of the caller ever changes place. A socket keeps the namespace
+//! Called by everything that works in a pod's namespace. A namespace belongs to a thread, so work inside another one runs on
+//! a thread made for it, which ends with the work; no thread of the caller ever changes place. A socket keeps the namespace
 //! it was opened in, hence [`Netns::netlink`] costs one such thread and later calls none.
 //!
 //! Easy to get wrong: a path under `/run/netns` whose namespace is gone is still a file, an empty one. [`Netns::open`]
 //! refuses it, and [`NetnsError::is_gone`] tells it apart from trouble.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -41,6 +41,16 @@ pub struct NetnsId {
     pub dev: u64,
     /// The inode: what `ip netns identify` and `lsns` show.
     pub inode: u64,
+}
+
+impl NetnsId {
+    /// Of a namespace file.
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            dev: metadata.dev(),
+            inode: metadata.ino(),
+        }
+    }
 }
 
 /// A namespace could not be opened, entered or made.
@@ -148,10 +158,7 @@ impl Netns {
             None => Ok(Self {
                 file,
                 path: path.to_owned(),
-                id: NetnsId {
-                    dev: metadata.dev(),
-                    inode: metadata.ino(),
-                },
+                id: NetnsId::of(&metadata),
             }),
         }
     }
@@ -196,11 +203,15 @@ impl Netns {
 
     /// Whether the calling thread is in it.
     pub fn is_current(&self) -> bool {
-        Self::current().is_ok_and(|current| current.id == self.id)
+        std::fs::metadata(CURRENT).is_ok_and(|current| self.id == NetnsId::of(&current))
     }
 
-    /// Runs `f` inside it, on a fresh thread, and waits for it. A panic of `f` goes on in the caller.
+    /// Runs `f` inside it and waits for it: on a fresh thread, or on this one where it is there already. A panic of `f` goes
+    /// on in the caller.
     pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T, NetnsError> {
+        if self.is_current() {
+            return Ok(f());
+        }
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().spawn_scoped(scope, || {
                 #[expect(
@@ -226,17 +237,13 @@ impl Netns {
         })
     }
 
-    /// A netlink socket that stays in it. Opened on this thread when it is already there.
+    /// A netlink socket that stays in it.
     pub fn netlink(&self) -> Result<Netlink, NetnsError> {
-        let opened = if self.is_current() {
-            Netlink::open()
-        } else {
-            self.run(Netlink::open)?
-        };
-        opened.map_err(|source| NetnsError::Netlink {
-            path: self.path.clone(),
-            source,
-        })
+        self.run(Netlink::open)?
+            .map_err(|source| NetnsError::Netlink {
+                path: self.path.clone(),
+                source,
+            })
     }
 }
 

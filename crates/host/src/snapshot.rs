@@ -22,6 +22,8 @@ const SYSCTLS: [&str; 4] = [
 ];
 /// Stands for the link's name in the keys of a snapshot.
 const NAME: &str = "IF";
+/// Cannot be read where it is not set.
+const SECRET: &str = "net/ipv6/conf/IF/stable_secret";
 /// The table that stands for none in a rule, and the empty default one.
 const NO_TABLES: [u32; 4] = [0, 253, TABLE_MAIN, TABLE_LOCAL];
 
@@ -50,13 +52,28 @@ pub enum RestoreError {
 impl Netlink {
     /// Everything about a link but its sysctls, which a socket cannot read; `None` when it is gone.
     pub fn snapshot(&mut self, index: u32) -> Result<Option<Snapshot>, NetlinkError> {
+        let found = self.with_every_rule(index)?;
+        Ok(found.map(|mut snapshot| {
+            let Snapshot {
+                link,
+                addrs,
+                routes,
+                rules,
+                ..
+            } = &mut snapshot;
+            rules.retain(|rule| concerns(rule, link, addrs, routes));
+            snapshot
+        }))
+    }
+
+    /// The same with the rules that have nothing to do with the link.
+    fn with_every_rule(&mut self, index: u32) -> Result<Option<Snapshot>, NetlinkError> {
         let Some(link) = self.pf(index)? else {
             return Ok(None);
         };
         let addrs = self.addrs(Some(index))?;
         let routes = self.routes(Some(index))?;
-        let mut rules = self.rules()?;
-        rules.retain(|rule| concerns(rule, &link, &addrs, &routes));
+        let rules = self.rules()?;
         let mut neighbours = self.neighbours(Some(index))?;
         neighbours.retain(|n: &Neighbour| n.proxy || n.state.is_permanent());
         // The kernel puts its own entries there too (multicast, broadcast), marked as needing no ARP.
@@ -99,12 +116,11 @@ pub fn restore(
     };
     // What the kernel refuses now (an IPv6 MTU above the link's) is tried again below, and reported there.
     let _ = netns.run(|| set_sysctls(&name, &wanted.sysctls))?;
-    // Seen after that: switching IPv6 on may have made addresses.
-    let mut seen = netlink
-        .snapshot(index)?
+    // Seen after that: switching IPv6 on may have made addresses. Rules outlast the link, but nothing ties them to a link that
+    // has lost its addresses and tables.
+    let seen = netlink
+        .with_every_rule(index)?
         .ok_or_else(|| no_link(netns, index))?;
-    // Rules outlast the link, but nothing ties them to a link that has lost its addresses and tables.
-    seen.rules = netlink.rules()?;
     let changes = crate::diff(wanted, &seen);
     let mut batch = netlink.batch();
     for change in &changes {
@@ -116,6 +132,17 @@ pub fn restore(
         Some(error) => Err(error.into()),
         None => Ok(changes),
     }
+}
+
+/// What the link at `index` still lacks of `wanted`, but for sysctls: whether those took is [`restore`]'s to say.
+pub fn missing(
+    netns: &Netns,
+    index: u32,
+    wanted: &Snapshot,
+) -> Result<Vec<Change<'static>>, RestoreError> {
+    let seen = netns.netlink()?.snapshot(index)?;
+    let seen = seen.ok_or_else(|| no_link(netns, index))?;
+    Ok(crate::diff(wanted, &seen))
 }
 
 fn no_link(netns: &Netns, index: u32) -> RestoreError {
@@ -139,14 +166,12 @@ fn concerns(rule: &Rule, link: &Link, addrs: &[Addr], routes: &[Route]) -> bool 
         })
 }
 
-/// The parameters of a link in the calling thread's namespace. What cannot be read (an unset secret) is left out.
+/// The parameters of a link in the calling thread's namespace.
 fn sysctls_here(name: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for root in SYSCTLS {
-        for leaf in sysctl::list_here(&format!("{root}/{name}")) {
-            if let Ok(value) = sysctl::read_here(&format!("{root}/{name}/{leaf}")) {
-                found.insert(format!("{root}/{NAME}/{leaf}"), value);
-            }
+        for (leaf, value) in sysctl::all_here(&format!("{root}/{name}")) {
+            found.insert(format!("{root}/{NAME}/{leaf}"), value);
         }
     }
     found
@@ -155,15 +180,20 @@ fn sysctls_here(name: &str) -> BTreeMap<String, String> {
 /// Writes what differs, in the calling thread's namespace, all of it; the first refusal is the error. A parameter that
 /// this kernel does not have is passed over.
 fn set_sysctls(name: &str, wanted: &BTreeMap<String, String>) -> Result<(), SysctlError> {
+    let own = |key: &str| key.replacen(&format!("/{NAME}/"), &format!("/{name}/"), 1);
+    // A secret also sets how addresses are made, so it comes before the look.
+    if let Some(secret) = wanted.get(SECRET)
+        && sysctl::read_here(&own(SECRET)).ok().as_ref() != Some(secret)
+    {
+        let _ = sysctl::write_here(&own(SECRET), secret);
+    }
+    let there = sysctls_here(name);
     let mut refused = Ok(());
     for (key, value) in wanted {
-        let key = key.replacen(&format!("/{NAME}/"), &format!("/{name}/"), 1);
-        let set = match sysctl::read_here(&key) {
-            Ok(there) if there == *value => Ok(()),
-            Ok(_) => sysctl::write_here(&key, value),
-            Err(error) => Err(error),
-        };
-        match set {
+        if there.get(key) == Some(value) {
+            continue;
+        }
+        match sysctl::write_here(&own(key), value) {
             Err(error) if !error.is_absent() && refused.is_ok() => refused = Err(error),
             _ => {}
         }

@@ -4,8 +4,13 @@
 //! the parameters of the *reading thread's* namespace, so every access runs inside. Easy to get wrong: an absent key is
 //! not always a mistake; without IPv6 in the kernel there is no `net/ipv6`.
 
-use std::io::{self, Write as _};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
+
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
 
 use crate::{Netns, NetnsError};
 
@@ -96,19 +101,35 @@ pub fn write_here(key: &str, value: &str) -> Result<(), SysctlError> {
     })
 }
 
-/// The parameters in a directory of the calling thread's namespace, sorted; none when it is absent.
-pub fn list_here(directory: &str) -> Vec<String> {
-    let entries = path(directory)
-        .ok()
-        .and_then(|path| std::fs::read_dir(path).ok());
-    let mut names: Vec<_> = entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
-    names
+/// All parameters in a directory of the calling thread's namespace, by name; none when it is absent. What cannot be read (an
+/// unset secret) is left out.
+pub fn all_here(directory: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let Ok(path) = path(directory) else {
+        return found;
+    };
+    // Each is opened by its own name, not by its path: a link has more than a hundred, and the kernel looks up every part
+    // of a path here anew.
+    let (Ok(entries), Ok(below)) = (std::fs::read_dir(&path), File::open(&path)) else {
+        return found;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+        let opened = openat(&below, name.as_os_str(), flags, Mode::empty());
+        // The kernel gives a parameter whole in one read, and the longest of them is a secret of 39 characters.
+        let mut buffer = [0; 1024];
+        let read = opened.map(|fd| File::from(fd).read(&mut buffer));
+        let text = match read {
+            Ok(Ok(length)) => std::str::from_utf8(&buffer[..length]),
+            _ => continue,
+        };
+        if let Ok(text) = text {
+            let value = text.trim_end_matches('\n').to_owned();
+            found.insert(name.to_string_lossy().into_owned(), value);
+        }
+    }
+    found
 }
 
 fn path(key: &str) -> Result<PathBuf, SysctlError> {

@@ -162,7 +162,14 @@ fn an_interface_is_configured_at_once_and_again_and_checked() {
             {"dst": "10.5.0.0/16", "gw": "10.1.2.10"}],
     }));
     for dad in [Dad::Optimistic, Dad::Settled] {
-        let link: Link = configure(&netns, "net1", &wanted, Options { dad }).expect("configured");
+        let link: Link = configure(
+            &netns,
+            &mut netns.netlink().expect("a socket"),
+            "net1",
+            &wanted,
+            dad.into(),
+        )
+        .expect("configured");
         assert_eq!(link.name, "net1");
         check_configured(&netns, "net1", &wanted).expect("as it was made");
         let shown = pod.ip("-j -4 addr show net1");
@@ -186,7 +193,14 @@ fn an_interface_is_configured_at_once_and_again_and_checked() {
         error.msg.contains("10.5.0.0/16 via 10.1.2.10 is gone"),
         "{error}"
     );
-    let error = configure(&netns, "net9", &wanted, Options::default()).expect_err("no such link");
+    let error = configure(
+        &netns,
+        &mut netns.netlink().expect("a socket"),
+        "net9",
+        &wanted,
+        Options::default(),
+    )
+    .expect_err("no such link");
     assert!(error.msg.contains("net9"), "{error}");
 }
 
@@ -202,7 +216,14 @@ fn a_gateway_that_nobody_can_reach_is_the_kernels_refusal_with_the_route_named()
         "ips": [{"address": "10.1.2.20/24"}],
         "routes": [{"dst": "10.5.0.0/16", "gw": "10.77.0.1"}],
     }));
-    let error = configure(&netns, "net1", &wanted, Options::default()).expect_err("unreachable");
+    let error = configure(
+        &netns,
+        &mut netns.netlink().expect("a socket"),
+        "net1",
+        &wanted,
+        Options::default(),
+    )
+    .expect_err("unreachable");
     assert!(
         error.details.contains("10.5.0.0/16 via 10.77.0.1"),
         "{error}"

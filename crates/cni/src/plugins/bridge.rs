@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use mooring_api::HostCidr;
 use mooring_api::net::{Link, LinkKind, OperState};
 use mooring_attach::cni::{CniError, CniResult, Interface};
-use mooring_host::{Netlink, Netns, announce_with, fault, sysctl};
+use mooring_host::{Netlink, Netns, announce_with, fault};
 
 use crate::call::Call;
 use crate::configure::{self, Dad, Options};
@@ -173,16 +173,9 @@ fn attach(
         masquerade::set(mark, &own)?;
         fault::point("bridge-masquerade");
     }
-    if layer3 {
-        duplicate_detection(netns, call.ifname(), wanted.dad);
-    }
     if !wanted.down {
-        let dad = if wanted.dad {
-            Dad::Optimistic
-        } else {
-            Dad::Settled
-        };
-        configure::configure_with(netns, pod, call.ifname(), &result, Options { dad })?;
+        let options = options(layer3, wanted.dad);
+        configure::configure(netns, pod, call.ifname(), &result, options)?;
         fault::point("bridge-configured");
         result.interfaces[1] = interface(&await_carrier(node, &port.name)?);
         tell(call, netns, pod, &result);
@@ -221,20 +214,25 @@ fn unmasquerade(mark: &Mark) -> Result<(), CniError> {
     if had { Ok(()) } else { legacy::remove(mark) }
 }
 
-/// Before the interface comes up: a pod whose address is its own need not ask for a second whether it is.
-fn duplicate_detection(netns: &Netns, ifname: &str, on: bool) {
-    let value = if on { "1" } else { "0" };
-    let accept = format!("net/ipv6/conf/{ifname}/accept_dad");
-    let enhanced = format!("net/ipv6/conf/{ifname}/enhanced_dad");
-    let notify = format!("net/ipv4/conf/{ifname}/arp_notify");
-    // A kernel without IPv6 has neither, and needs neither.
-    let _ = netns.run(|| {
-        let _ = sysctl::write_here(&accept, value);
-        if on {
-            let _ = sysctl::write_here(&enhanced, value);
-        }
-        let _ = sysctl::write_here(&notify, "1");
-    });
+/// A pod whose address is its own need not ask for a second whether it is.
+fn options(layer3: bool, detection: bool) -> Options<'static> {
+    const NOTIFY: (&str, &str, &str) = ("ipv4", "arp_notify", "1");
+    Options {
+        dad: if detection {
+            Dad::Optimistic
+        } else {
+            Dad::Settled
+        },
+        sysctls: match (layer3, detection) {
+            (false, _) => &[],
+            (true, true) => &[
+                ("ipv6", "accept_dad", "1"),
+                ("ipv6", "enhanced_dad", "1"),
+                NOTIFY,
+            ],
+            (true, false) => &[("ipv6", "accept_dad", "0"), NOTIFY],
+        },
+    }
 }
 
 fn container_end(pod: &mut Netlink, mark: &Mark) -> Result<Link, CniError> {

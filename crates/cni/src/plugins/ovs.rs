@@ -18,7 +18,7 @@ use super::bridge::{
 };
 use super::child::is_own_ipam;
 use crate::call::Call;
-use crate::configure::{self, Dad, Options};
+use crate::configure::{self, Dad};
 use crate::plugin::Plugin;
 use config::{Mode, Wanted};
 use vsctl::Switch;
@@ -120,7 +120,7 @@ fn attach(
     } else {
         Dad::default()
     };
-    configure::configure_with(netns, pod, call.ifname(), &result, Options { dad })?;
+    configure::configure(netns, pod, call.ifname(), &result, dad.into())?;
     fault::point("ovs-configured");
     tell(call, netns, pod, &result);
     // The switch may have given the port another MAC.

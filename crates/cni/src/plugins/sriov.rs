@@ -18,13 +18,13 @@ use mooring_attach::cni::{CniError, CniResult, Interface};
 use mooring_host::device::{Mover, Prepared, Selector};
 use mooring_host::pci::VfOf;
 use mooring_host::record::{Phase, Record, VfBefore};
-use mooring_host::{Change, Netns, fault, sysctl, vf};
+use mooring_host::{Change, Netlink, Netns, fault, vf};
 
 use super::host_device::attach::{
     self, answered, described, failed, is_own_ipam, kept, mover, open_pod, owner, say_so,
 };
 use crate::call::Call;
-use crate::configure::{Dad, Options, configure};
+use crate::configure::{Dad, NOTIFY, Options, configure};
 use crate::plugin::Plugin;
 use keys::Wish;
 use state::State;
@@ -42,6 +42,7 @@ impl Plugin for Sriov {
         let mover = mover(call)?;
         let of = function(&mover, &wish)?;
         let pod = open_pod(call)?;
+        let inside = pod.netlink().map_err(|e| failed(e.into()))?;
         let state = State::new(call, &wish.device);
         let _lock = state.lock()?;
         state.check_free(&pod)?;
@@ -62,6 +63,7 @@ impl Plugin for Sriov {
             wish: &wish,
             of: &of,
             pod: &pod,
+            inside,
             state: &state,
             prepared: prepared.map_err(failed)?,
         };
@@ -167,6 +169,8 @@ struct Attempt<'a> {
     wish: &'a Wish,
     of: &'a VfOf,
     pod: &'a Netns,
+    /// A socket in the pod.
+    inside: Netlink,
     state: &'a State,
     prepared: Prepared<'a>,
 }
@@ -244,30 +248,21 @@ impl Attempt<'_> {
 
     /// Into the pod, with the MAC that is asked for.
     fn enter(&mut self) -> Result<mooring_api::net::Link, CniError> {
-        let mut link = self.prepared.enter(self.pod).map_err(failed)?;
+        let mut link = self
+            .prepared
+            .enter(self.pod, &mut self.inside)
+            .map_err(failed)?;
         let name = link.name.clone();
-        let quiet = self.pod.run(|| {
-            for key in [
-                format!("net/ipv4/conf/{name}/arp_notify"),
-                format!("net/ipv6/conf/{name}/ndisc_notify"),
-                format!("net/ipv6/conf/{name}/optimistic_dad"),
-            ] {
-                // A kernel without IPv6 has none; we announce by ourselves as well.
-                let _ = sysctl::write_here(&key, "1");
-            }
-        });
-        quiet.map_err(|e| failed(e.into()))?;
         if let Some(mac) = self.wish.mac
             && link.mac != Some(mac)
         {
-            let mut inside = self.pod.netlink().map_err(|e| failed(e.into()))?;
             let index = link.index;
             vf::patiently(|| {
                 let change = LinkChange {
                     mac: Some(mac),
                     ..LinkChange::default()
                 };
-                inside.apply(&[Change::SetLink { index, change }])
+                self.inside.apply(&[Change::SetLink { index, change }])
             })
             .map_err(|e| CniError::internal(format!("cannot set the MAC of {name}")).because(&e))?;
             fault::point("vf-addressed-mac");
@@ -288,10 +283,15 @@ impl Attempt<'_> {
         } else {
             Dad::default()
         };
-        configure(self.pod, &link.name, &result, Options { dad })?;
+        let [arp, ndisc] = NOTIFY;
+        let options = Options {
+            dad,
+            sysctls: &[arp, ndisc, ("ipv6", "optimistic_dad", "1")],
+        };
+        configure(self.pod, &mut self.inside, &link.name, &result, options)?;
         fault::point("vf-configured");
         self.prepared.configured(kept(&result)).map_err(failed)?;
-        say_so(self.call, self.pod, &link.name, &result);
+        say_so(self.call, (self.pod, &mut self.inside), &link.name, &result);
         Ok(result)
     }
 

@@ -103,13 +103,33 @@ pub(super) fn chosen(links: Vec<Link>, device: &Identity, expected: &str) -> Opt
     fit.into_iter().next()
 }
 
+/// The link of a device in a socket's namespace, where it should have that name.
+pub(super) fn seek(
+    netlink: &mut Netlink,
+    device: &Identity,
+    expected: &str,
+) -> Result<Option<Link>, DeviceError> {
+    let named = netlink.link(expected);
+    let named = named.map_err(refused("look for", &device.name))?;
+    // Nearly always. It is the one that would be chosen, and a node with a thousand links need not tell of all.
+    let surely = |link: &Link| {
+        link.name == expected && device.is(link) && link.permanent_mac == device.permanent_mac
+    };
+    if let Some(link) = named.filter(surely) {
+        return Ok(Some(link));
+    }
+    let links = netlink.links();
+    let links = links.map_err(refused("look for", &device.name))?;
+    Ok(chosen(links, device, expected))
+}
+
 /// Where a record's device is, with the namespace and the link.
 #[derive(Debug)]
 pub(super) struct Located {
     pub(super) place: Place,
     pub(super) owner_alive: bool,
-    /// The namespace it is in, unless that is the host's.
-    pub(super) netns: Option<Netns>,
+    /// The namespace it is in and a socket there, unless that is the host's.
+    pub(super) netns: Option<(Netns, Netlink)>,
     pub(super) link: Option<Link>,
 }
 
@@ -130,21 +150,28 @@ impl Mover {
         if !record.has_link() {
             return at(Place::Host, None, None);
         }
+        let Record {
+            device, owner: had, ..
+        } = record;
         if let Some(netns) = owner
             && netns.id() != self.host.id()
-            && let Some(link) = self.seek(&netns, record)?
         {
-            return at(Place::Owner, Some(netns), Some(link));
+            let mut inside = netns.netlink()?;
+            if let Some(link) = seek(&mut inside, device, &had.ifname)? {
+                return at(Place::Owner, Some((netns, inside)), Some(link));
+            }
         }
-        if let Some(link) = self.seek(&self.host, record)? {
+        if let Some(link) = self.at_home(record)? {
             return at(Place::Host, None, Some(link));
         }
         // Only what is one of its kind on this node is looked for among strangers: every pod may have a link with a MAC that
         // another pod has too.
         if record.device.is_hardware() {
             for netns in self.other_namespaces(record) {
-                if let Ok(Some(link)) = self.seek(&netns, record) {
-                    return at(Place::Elsewhere, Some(netns), Some(link));
+                if let Ok(mut inside) = netns.netlink()
+                    && let Ok(Some(link)) = seek(&mut inside, device, &had.ifname)
+                {
+                    return at(Place::Elsewhere, Some((netns, inside)), Some(link));
                 }
             }
         }
@@ -167,18 +194,10 @@ impl Mover {
         }
     }
 
-    /// The link of a record's device in a namespace.
-    fn seek(&self, netns: &Netns, record: &Record) -> Result<Option<Link>, DeviceError> {
-        let mut netlink = netns.netlink()?;
-        let links = netlink
-            .links()
-            .map_err(refused("look for", &record.device.name))?;
-        let expected = if netns.id() == self.host.id() {
-            &record.device.name
-        } else {
-            &record.owner.ifname
-        };
-        Ok(chosen(links, &record.device, expected))
+    /// The link of a record's device on the host.
+    pub(super) fn at_home(&self, record: &Record) -> Result<Option<Link>, DeviceError> {
+        let device = &record.device;
+        seek(&mut self.host.netlink()?, device, &device.name)
     }
 
     /// Every other namespace that a path or a process leads to.

@@ -18,7 +18,7 @@ use super::{DeviceError, Mover, refused};
 use crate::rdma::Rdma;
 use crate::record::decide::Place;
 use crate::record::{Held, Phase, Record};
-use crate::{Change, Netlink, Netns, RestoreError, fault, vf};
+use crate::{Change, Netlink, RestoreError, fault, vf};
 
 /// How often the state is put back before one says that it does not hold, and how long the kernel gets between: it settles
 /// carrier and IPv6 addresses in the background.
@@ -34,7 +34,7 @@ impl Mover {
         &self,
         held: &Held,
         mut record: Record,
-        located: Located,
+        mut located: Located,
     ) -> Result<(), DeviceError> {
         if record.phase != Phase::Restoring {
             record.phase = Phase::Restoring;
@@ -49,9 +49,9 @@ impl Mover {
             let name = record.device.name.clone();
             let link = located.link.ok_or_else(|| hidden(&record))?;
             if located.place != Place::Host
-                && let Some(netns) = &located.netns
+                && let Some((_, inside)) = &mut located.netns
             {
-                self.bring_home(netns, &link, &name)?;
+                self.bring_home(inside, &link, &name)?;
                 fault::point("device-home");
             }
             let index = self.named(&record, &name)?;
@@ -74,7 +74,7 @@ impl Mover {
     }
 
     fn rdma_returns(&self, record: &Record, located: &Located) -> Result<(), DeviceError> {
-        let (Some(device), Some(netns)) = (&record.rdma, &located.netns) else {
+        let (Some(device), Some((netns, _))) = (&record.rdma, &located.netns) else {
             return Ok(());
         };
         let failed = |source| DeviceError::Rdma {
@@ -90,11 +90,16 @@ impl Mover {
         Ok(())
     }
 
-    /// Moves a link of another namespace to the host, down and under that name. Also for a device that nobody recorded.
-    pub fn bring_home(&self, netns: &Netns, link: &Link, name: &str) -> Result<(), DeviceError> {
+    /// Moves a link of the namespace that `inside` is in to the host, down and under that name. Also for a device that nobody
+    /// recorded.
+    pub fn bring_home(
+        &self,
+        inside: &mut Netlink,
+        link: &Link,
+        name: &str,
+    ) -> Result<(), DeviceError> {
         let mut host = self.host.netlink()?;
         self.check_free(&mut host, &link.name, name)?;
-        let mut inside = netns.netlink()?;
         let others = inside.links().map_err(refused("look for", name))?;
         let index = link.index;
         let mut steps = vec![Change::SetLink {
@@ -126,13 +131,8 @@ impl Mover {
 
     /// The device's number on the host, where it now has its own name.
     fn named(&self, record: &Record, name: &str) -> Result<u32, DeviceError> {
-        let located = self.locate(record)?;
-        let link = located
-            .link
-            .filter(|_| located.place == Place::Host)
-            .ok_or_else(|| hidden(record))?;
-        let mut host = self.host.netlink()?;
-        self.rename(&mut host, &link, name)?;
+        let link = self.at_home(record)?.ok_or_else(|| hidden(record))?;
+        self.rename(&mut self.host.netlink()?, &link, name)?;
         Ok(link.index)
     }
 
@@ -189,8 +189,7 @@ impl Mover {
             // A refusal says nothing yet: what counts is what is there afterwards.
             let refused = crate::restore(&self.host, index, &wanted).err();
             fault::point("state-restored");
-            let seen = crate::snapshot(&self.host, index).map_err(failed)?;
-            let left = crate::diff(&wanted, &seen);
+            let left = crate::missing(&self.host, index, &wanted).map_err(failed)?;
             tries += 1;
             if left.is_empty() {
                 return Ok(left);

@@ -12,7 +12,7 @@
 use mooring_api::net::{Link, LinkChange, Snapshot};
 use serde_json::Value;
 
-use super::find::{Found, chosen};
+use super::find::{Found, seek};
 use super::{DeviceError, Mover, Selector, look_up, refused};
 use crate::pci::Bdf;
 use crate::rdma::{Mode, Rdma, RdmaDevice};
@@ -200,11 +200,10 @@ impl Prepared<'_> {
         Ok(())
     }
 
-    /// Moves the device to the owner's namespace, under the owner's name for it. It is down there.
-    pub fn enter(&mut self, netns: &Netns) -> Result<Link, DeviceError> {
+    /// Moves the device to the owner's namespace, under the owner's name for it. It is down there. `inside` is a socket in it.
+    pub fn enter(&mut self, netns: &Netns, inside: &mut Netlink) -> Result<Link, DeviceError> {
         let device = self.record.device.name.clone();
         let name = self.record.owner.ifname.clone();
-        let mut inside = netns.netlink()?;
         if self.place == Place::Host {
             let taken = inside.link(&name).map_err(refused("look for", &name))?;
             if taken.is_some() {
@@ -217,10 +216,9 @@ impl Prepared<'_> {
             self.go(netns, &name)?;
             self.place = Place::Owner;
         } else {
-            self.strip(&mut inside)?;
+            self.strip(inside)?;
         }
-        let links = inside.links().map_err(refused("look for", &device))?;
-        let link = chosen(links, &self.record.device, &name);
+        let link = seek(inside, &self.record.device, &name)?;
         let mut link = link.ok_or_else(|| hidden(&self.record))?;
         if link.name != name {
             let change = LinkChange {
@@ -245,8 +243,8 @@ impl Prepared<'_> {
     /// Takes away what an attempt that was killed gave it: the next one may get other addresses.
     fn strip(&self, inside: &mut Netlink) -> Result<(), DeviceError> {
         let device = &self.record.device.name;
-        let links = inside.links().map_err(refused("look for", device))?;
-        let Some(link) = chosen(links, &self.record.device, &self.record.owner.ifname) else {
+        let name = &self.record.owner.ifname;
+        let Some(link) = seek(inside, &self.record.device, name)? else {
             return Ok(());
         };
         let index = link.index;
@@ -267,9 +265,8 @@ impl Prepared<'_> {
     /// From the host to the owner.
     fn go(&self, netns: &Netns, name: &str) -> Result<(), DeviceError> {
         let device = &self.record.device.name;
-        let located = self.mover.locate(&self.record)?;
-        let link = located.link.ok_or_else(|| hidden(&self.record))?;
-        let index = link.index;
+        let link = self.mover.at_home(&self.record)?;
+        let index = link.ok_or_else(|| hidden(&self.record))?.index;
         let mut host = self.mover.host.netlink()?;
         let alias = LinkChange {
             alias: Some(device.clone()),

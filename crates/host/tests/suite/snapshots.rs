@@ -92,6 +92,8 @@ pub(super) fn goes_and_comes_back(sandbox: &Sandbox) {
     furnish(&node);
     settle(&node);
     sysctl::write(&host, "net/ipv4/conf/ens3/arp_notify", "1").unwrap();
+    // A secret cannot be read where none is set; this one comes back all the same.
+    sysctl::write(&host, "net/ipv6/conf/ens3/stable_secret", "fd00::7").unwrap();
     sysctl::write(&host, "net/ipv6/conf/ens3/addr_gen_mode", "1").unwrap();
     sysctl::write(&host, "net/ipv4/neigh/ens3/gc_stale_time", "61").unwrap();
     let mut netlink_host = netlink(&node);

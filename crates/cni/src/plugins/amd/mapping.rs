@@ -18,7 +18,7 @@ use mooring_attach::cni::CniError;
 use mooring_host::device::{Mover, Selector, look_up};
 use mooring_host::file::{self, Lock};
 use mooring_host::record::Record;
-use mooring_host::{Change, Netns};
+use mooring_host::{Change, Netlink, Netns};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -187,10 +187,12 @@ fn bring_home(call: &Call, mover: &Mover, key: &str, entry: &Entry) -> Result<bo
         .as_ref()
         .and_then(|p| Netns::open(p).ok());
     let pod = pod.filter(|pod| pod.id() != mover.host().id());
-    if let Some(pod) = &pod
-        && let Some(link) = in_pod(call, pod, key, name)?
+    let inside = pod.as_ref().map(Netns::netlink).transpose();
+    let mut inside = inside.map_err(|e| failed(e.into()))?;
+    if let Some(inside) = &mut inside
+        && let Some(link) = in_pod(call, inside, key, name)?
     {
-        mover.bring_home(pod, &link, name).map_err(failed)?;
+        mover.bring_home(inside, &link, name).map_err(failed)?;
     } else {
         let mut host = mover.host().netlink().map_err(|e| failed(e.into()))?;
         let selector = match key.parse() {
@@ -213,8 +215,12 @@ fn bring_home(call: &Call, mover: &Mover, key: &str, entry: &Entry) -> Result<bo
 }
 
 /// The NIC in the pod: under the pod's name, or under the host's, as plugins before 1.2.0 left it.
-fn in_pod(call: &Call, pod: &Netns, key: &str, name: &str) -> Result<Option<Link>, CniError> {
-    let mut inside = pod.netlink().map_err(|e| failed(e.into()))?;
+fn in_pod(
+    call: &Call,
+    inside: &mut Netlink,
+    key: &str,
+    name: &str,
+) -> Result<Option<Link>, CniError> {
     for name in [call.ifname(), name] {
         let link = inside
             .link(name)

@@ -14,7 +14,7 @@ use mooring_host::{
 
 use super::{failed, is_own_ipam, temporary_name};
 use crate::call::Call;
-use crate::configure::{Dad, Options, configure_with};
+use crate::configure::{Dad, NOTIFY, Options, configure};
 
 /// One try of ADD between the master and the announcement; it undoes what it made.
 pub(super) struct Attempt<'a> {
@@ -125,8 +125,11 @@ impl Attempt<'_> {
         } else {
             Dad::default()
         };
-        notify(self.pod, name);
-        configure_with(self.pod, self.inside, name, result, Options { dad })?;
+        let options = Options {
+            dad,
+            sysctls: &NOTIFY,
+        };
+        configure(self.pod, self.inside, name, result, options)?;
         fault::point("child-configured");
         let told = |a: &IpAddr| a.is_ipv4() || settled;
         let told: Vec<IpAddr> = addresses.into_iter().filter(told).collect();
@@ -247,15 +250,6 @@ fn undo_if(call: &Call, has_addresses: bool, error: CniError) -> CniError {
     } else {
         error
     }
-}
-
-/// The kernel tells neighbours by itself when the MAC changes later or the link comes back. Kernels without IPv6 lack half of
-/// it, and nothing depends on it.
-fn notify(pod: &Netns, name: &str) {
-    let _ = pod.run(|| {
-        let _ = sysctl::write_here(&format!("net/ipv4/conf/{name}/arp_notify"), "1");
-        let _ = sysctl::write_here(&format!("net/ipv6/conf/{name}/ndisc_notify"), "1");
-    });
 }
 
 #[cfg(test)]

@@ -10,12 +10,12 @@ use mooring_api::net::Link;
 use mooring_attach::cni::{CniError, CniResult, Interface, Version};
 use mooring_host::device::{DeviceError, Mover, Prepared, Returned};
 use mooring_host::record::{Owner, Phase, Record};
-use mooring_host::{Netns, announce, fault};
+use mooring_host::{Netlink, Netns, announce_with, fault};
 use serde_json::{Value, json};
 
 use super::keys;
 use crate::call::Call;
-use crate::configure::{Dad, Options, check_configured, configure};
+use crate::configure::{Dad, check_configured, configure};
 use crate::plugin::{Kind, find};
 
 /// An attachment that was made.
@@ -126,7 +126,8 @@ fn attach(
     given: &dyn Fn(&Record) -> Option<CniResult>,
 ) -> Result<CniResult, CniError> {
     let again = prepared.record().phase != Phase::Prepared;
-    let link = prepared.enter(pod).map_err(failed)?;
+    let mut inside = pod.netlink().map_err(|e| failed(e.into()))?;
+    let link = prepared.enter(pod, &mut inside).map_err(failed)?;
     let given = given(prepared.record());
     let settled = given.is_some() || is_own_ipam(call);
     let from_device = given.is_some();
@@ -148,7 +149,8 @@ fn attach(
     } else {
         Dad::default()
     };
-    let done = configure(pod, &link.name, &result, Options { dad }).and_then(|_| {
+    let done = configure(pod, &mut inside, &link.name, &result, dad.into());
+    let done = done.and_then(|_| {
         fault::point("device-configured");
         prepared.configured(kept(&result)).map_err(failed)
     });
@@ -159,7 +161,7 @@ fn attach(
             error
         });
     }
-    say_so(call, pod, &link.name, &result);
+    say_so(call, (pod, &mut inside), &link.name, &result);
     Ok(result)
 }
 
@@ -188,9 +190,14 @@ pub(crate) fn described(
 }
 
 /// Tells the neighbours. They find out by themselves too, so a failure is only logged.
-pub(crate) fn say_so(call: &Call, pod: &Netns, ifname: &str, result: &CniResult) {
+pub(crate) fn say_so(
+    call: &Call,
+    (pod, inside): (&Netns, &mut Netlink),
+    ifname: &str,
+    result: &CniResult,
+) {
     let addresses: Vec<IpAddr> = result.ips.iter().map(|ip| ip.address.addr()).collect();
-    if let Err(error) = announce(pod, ifname, &addresses) {
+    if let Err(error) = announce_with(pod, inside, ifname, &addresses) {
         call.log(error);
     }
 }

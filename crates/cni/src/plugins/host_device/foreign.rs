@@ -38,10 +38,13 @@ pub(crate) fn give_back(call: &Call, mover: &Mover) -> Result<(), CniError> {
     if let Some(path) = &call.request.netns
         && let Ok(pod) = Netns::open(path)
         && pod.id() != mover.host().id()
-        && let Some((link, name)) = in_pod(call, &pod, selector.as_ref())?
     {
-        mover.bring_home(&pod, &link, &name).map_err(failed)?;
-        return clear_alias(mover, &name);
+        let mut inside = open(&pod)?;
+        if let Some((link, name)) = in_pod(call, &mut inside, selector.as_ref())? {
+            let home = mover.bring_home(&mut inside, &link, &name);
+            home.map_err(failed)?;
+            return clear_alias(mover, &name);
+        }
     }
     Ok(())
 }
@@ -50,17 +53,16 @@ pub(crate) fn give_back(call: &Call, mover: &Mover) -> Result<(), CniError> {
 /// died between its move and its rename.
 fn in_pod(
     call: &Call,
-    pod: &Netns,
+    inside: &mut Netlink,
     selector: Option<&Selector>,
 ) -> Result<Option<(Link, String)>, CniError> {
-    let mut inside = open(pod)?;
-    if let Some(link) = look(&mut inside, call.ifname())?
+    if let Some(link) = look(inside, call.ifname())?
         && let Some(alias) = link.alias.clone().filter(|alias| is_name(alias))
     {
         return Ok(Some((link, alias)));
     }
     if let Some(Selector::Name(name)) = selector
-        && let Some(link) = look(&mut inside, name)?
+        && let Some(link) = look(inside, name)?
         && link.name != call.ifname()
     {
         return Ok(Some((link, name.clone())));

@@ -192,15 +192,12 @@ fn home(mover: &Mover, ifname: &str, pod: Option<&Path>, cached: &Cached) -> Res
     let pod = pod.and_then(|path| Netns::open(path).ok());
     let pod = pod.filter(|pod| pod.id() != mover.host().id());
     let mut host = mover.host().netlink().map_err(|e| failed(e.into()))?;
-    let inside = match &pod {
-        Some(pod) => {
-            let mut inside = pod.netlink().map_err(|e| failed(e.into()))?;
-            inside.link(ifname).map_err(look)?
-        }
-        None => None,
-    };
-    if let (Some(pod), Some(link)) = (&pod, inside) {
-        mover.bring_home(pod, &link, name).map_err(failed)?;
+    let inside = pod.as_ref().map(Netns::netlink).transpose();
+    let mut inside = inside.map_err(|e| failed(e.into()))?;
+    if let Some(inside) = &mut inside
+        && let Some(link) = inside.link(ifname).map_err(look)?
+    {
+        mover.bring_home(inside, &link, name).map_err(failed)?;
     } else {
         let selector = Selector::Pci(cached.device.clone());
         let found = look_up(&selector, &mut host, mover.devices()).map_err(failed)?;
