@@ -241,6 +241,10 @@ enum Rank {
     Named,
     /// What another VRF has of its own.
     Given,
+    /// A prefix that is announced as a whole.
+    Aggregate,
+    /// Something inside what a filter names with all that is inside: longer than the prefix that stands for it.
+    Inside,
     /// Connected or static.
     Own,
 }
@@ -267,7 +271,10 @@ fn best(node: &NodeNetworkConfigSpec, vrf: &str, target: IpAddr) -> Option<Found
 fn own(node: &NodeNetworkConfigSpec, vrf: &str) -> Vec<Found> {
     let mut found = Vec::new();
     let mut put = |prefix, to| {
-        let rank = Rank::Own;
+        let rank = match to {
+            To::Swallow => Rank::Aggregate,
+            _ => Rank::Own,
+        };
         found.push(Found { prefix, rank, to });
     };
     for segment in node.layer2s.values() {
@@ -317,14 +324,12 @@ fn given(node: &NodeNetworkConfigSpec, vrf: &str) -> Vec<Found> {
         };
         // What the fabric, or pods of the cluster, are taken to announce: the prefixes that the filter names.
         for line in &import.filter.items {
-            let prefix = line
-                .matcher
-                .prefix
-                .as_ref()
-                .and_then(|m| m.prefix.parse().ok());
-            let Some(prefix) = prefix else { continue };
+            let rule = line.matcher.prefix.as_ref().and_then(rule);
+            let Some(rule) = rule else { continue };
             if line.action.kind == ActionType::Accept {
-                put(prefix, Rank::Named, out.clone());
+                let inside = rule.le.is_some() || rule.ge.is_some();
+                let rank = if inside { Rank::Inside } else { Rank::Named };
+                put(rule.prefix, rank, out.clone());
             }
         }
         // An open filter takes everything, also what nobody names: the last resort.

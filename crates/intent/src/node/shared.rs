@@ -1,5 +1,6 @@
 //! What nodes of the same scopes have in common: all of the agent's half that asks no answer.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use mooring_api::kinds::schiff::{
@@ -144,19 +145,31 @@ impl Shared<'_> {
                         });
                     }
                 }
-                Item::Steer(steer) => self.cluster.policy_routes.push(PolicyRoute {
-                    traffic_match: TrafficMatch {
-                        src_prefix: Some(steer.source.to_string()),
-                        ..TrafficMatch::default()
-                    },
-                    next_hop: NextHop {
-                        vrf: Some(steer.into.clone()),
-                        address: None,
-                    },
-                }),
                 _ => {}
             }
         }
+        self.steers();
+    }
+
+    /// Longest source first: agents make rules of one priority, and the kernel takes the first that fits.
+    fn steers(&mut self) {
+        let steers = self.items.iter().filter_map(|item| match item {
+            Item::Steer(steer) => Some(steer),
+            _ => None,
+        });
+        let mut steers: Vec<_> = steers.collect();
+        steers.sort_by_key(|s| (s.source.family(), Reverse(s.source.prefix_len())));
+        let routes = steers.into_iter().map(|steer| PolicyRoute {
+            traffic_match: TrafficMatch {
+                src_prefix: Some(steer.source.to_string()),
+                ..TrafficMatch::default()
+            },
+            next_hop: NextHop {
+                vrf: Some(steer.into.clone()),
+                address: None,
+            },
+        });
+        self.cluster.policy_routes.extend(routes);
     }
 }
 

@@ -19,6 +19,7 @@ mod rules;
 mod seed;
 mod settle;
 mod simulate;
+mod uml;
 
 use std::fs;
 use std::path::Path;
@@ -70,4 +71,9 @@ fn codes(compiled: &Compiled) -> Vec<String> {
     codes.sort();
     codes.dedup();
     codes
+}
+
+#[test]
+fn what_needs_user_mode_linux_runs_there() {
+    mooring_testkit::uml_suite();
 }

@@ -1,6 +1,7 @@
 //! The route simulator over compiled nodes.
 
-use mooring_intent::trace::{End, exported, trace};
+use mooring_api::kinds::schiff::NodeNetworkConfigSpec;
+use mooring_intent::trace::{End, arriving, exported, trace};
 
 use crate::text;
 
@@ -88,4 +89,108 @@ fn a_story_names_every_table_that_is_asked() {
     assert_eq!(story.steps.len(), 2);
     assert!(story.steps[0].why.contains("198.51.100.1/32"), "{story:?}");
     assert_eq!(story.steps[1].vrf, "blue");
+}
+
+/// What `NETWORK` lacks: a third VRF that the cluster reaches, pods in a network around an address of a connection, a segment
+/// inside a prefix of its Destination, and one that is not announced.
+const MORE: &str = "
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Destination, metadata: {name: green, labels: {zone: green}},
+ spec: {vrf: green, vni: 300, routeTarget: '64500:300', prefixes: [203.0.113.0/24, 100.64.0.0/10]}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Destination, metadata: {name: gold, labels: {zone: gold}},
+ spec: {vrf: gold, vni: 400, routeTarget: '64500:400', prefixes: [192.88.0.0/16], sbr: {enabled: true}}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Layer2Attachment, metadata: {name: third},
+ spec: {network: {vlanID: 12, vni: 1012, ipv4: {subnet: 100.70.0.0/24}}, interfaceName: third, destinations: {matchLabels: {zone: green}}}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Layer2Attachment, metadata: {name: quiet},
+ spec: {network: {vlanID: 13, vni: 1013, ipv4: {subnet: 100.71.0.0/24}}, interfaceName: quiet, destinations: {matchLabels: {zone: green}},
+        bgp: {enabled: true, workloadAS: '64999', advertiseTransferNetwork: false}}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: PodNetwork, metadata: {name: pods},
+ spec: {network: {ipv4: {subnet: 198.51.96.0/19}}, destinations: {matchLabels: {zone: gold}}}}
+";
+
+fn more() -> NodeNetworkConfigSpec {
+    let compiled = text(&format!("{NETWORK}{MORE}"));
+    NodeNetworkConfigSpec::clone(&compiled.nodes["a"].network)
+}
+
+#[test]
+fn a_vrf_does_not_give_on_what_it_was_given() {
+    // The cluster's VRF has the third VRF's prefix from there; who takes all of the cluster's does not get it.
+    let node = more();
+    let end = |source: &str| {
+        let story = trace(
+            &node,
+            source.parse().unwrap(),
+            "203.0.113.5".parse().unwrap(),
+        );
+        story.end
+    };
+    assert!(matches!(end("10.244.0.9"), End::Fabric { vrf, .. } if vrf == "green"));
+    assert_eq!(end("198.51.100.1"), End::Host);
+}
+
+#[test]
+fn what_a_vrf_has_from_its_fabric_leaves_at_once_and_comes_back_only_where_it_is_announced() {
+    let node = more();
+    let story = |target: &str| {
+        trace(
+            &node,
+            "10.244.0.9".parse().unwrap(),
+            target.parse().unwrap(),
+        )
+    };
+    let back = story("100.70.0.7");
+    assert_eq!(back.end, End::Segment { vlan: 12 });
+    assert!(
+        back.steps[1].why.contains("100.70.0.0/24 from here"),
+        "{back:?}"
+    );
+    let gone = story("100.71.0.7");
+    assert!(
+        matches!(&gone.end, End::Fabric { vrf, .. } if vrf == "green"),
+        "{gone:?}"
+    );
+}
+
+#[test]
+fn out_of_the_fabric_a_packet_finds_segments_addresses_and_pods_and_an_aggregate_takes_the_rest() {
+    let node = more();
+    let end = |vrf: &str, target: &str| {
+        let source = "9.9.9.9".parse().unwrap();
+        arriving(&node, vrf, source, target.parse().unwrap()).end
+    };
+    for vrf in ["red", "blue"] {
+        assert_eq!(end(vrf, "192.0.3.7"), End::Segment { vlan: 11 });
+        assert_eq!(end(vrf, "198.51.100.1"), End::Host);
+        let vrf_of = |end| match end {
+            End::Swallowed { vrf } => vrf,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(vrf_of(end(vrf, "198.51.100.9")), vrf);
+    }
+    assert_eq!(end("gold", "198.51.97.5"), End::Host);
+}
+
+#[test]
+fn the_longest_source_is_told_first_since_the_kernel_takes_the_first_rule_that_fits() {
+    let node = more();
+    let routes = node.cluster_vrf.unwrap().policy_routes;
+    let sources: Vec<_> = routes
+        .iter()
+        .map(|r| r.traffic_match.src_prefix.as_deref().unwrap())
+        .collect();
+    assert_eq!(sources, ["198.51.100.1/32", "198.51.96.0/19"]);
+}
+
+#[test]
+fn no_gateway_is_in_the_clusters_vrf_whose_rules_would_not_see_it() {
+    let node = more();
+    let gateways = node.layer2s.values().filter_map(|l| l.irb.as_ref());
+    let vrfs: Vec<&str> = gateways.map(|irb| irb.vrf.as_str()).collect();
+    assert_eq!(vrfs.len(), 4);
+    assert!(!vrfs.contains(&"cluster"), "{vrfs:?}");
 }

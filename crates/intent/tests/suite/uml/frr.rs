@@ -20,6 +20,9 @@ pub const AS: u32 = 64512;
 /// Its side of the trunk to the host, which is in the cluster's VRF.
 pub const TRUNK: &str = "hbn";
 
+/// The metric of a route that is worse than any other, also in the eyes of FRR.
+pub const LAST: u32 = 4_278_198_272;
+
 const DAEMONS: [&str; 4] = ["mgmtd", "zebra", "staticd", "bgpd"];
 
 /// FRR in a namespace; it ends with this value.
@@ -33,11 +36,10 @@ pub struct Frr {
 
 impl Frr {
     /// Not started yet.
-    pub fn new(netns: &Netns, word: &str) -> Self {
-        let bin = mooring_testkit::component("frr", "routes of a compiled node");
+    pub fn new(bin: &Path, netns: &Netns, word: &str) -> Self {
         Self {
             netns: netns.clone(),
-            bin: bin.expect("FRR was set up").join("bin"),
+            bin: bin.to_owned(),
             word: word.to_owned(),
             daemons: Vec::new(),
         }
@@ -71,7 +73,9 @@ impl Frr {
             let socket = run.join(format!("{daemon}.vty"));
             until("a daemon listens", || {
                 let there = socket.exists();
-                there.then_some(()).ok_or_else(|| format!("no {}", socket.display()))
+                there
+                    .then_some(())
+                    .ok_or_else(|| format!("no {}", socket.display()))
             });
         }
     }
@@ -90,7 +94,10 @@ impl Frr {
         let file = self.run_dir().join("frr.conf");
         std::fs::write(&file, text).unwrap();
         let said = self.vtysh(&["-f", &file.to_string_lossy()]);
-        assert!(!said.contains('%'), "{said}\n{text}");
+        let refused = said.lines().filter(|line| line.contains('%'));
+        // The one thing that is not taken silently a second time.
+        let refused = refused.filter(|line| !line.contains("RT specified already configured"));
+        assert_eq!(refused.count(), 0, "{said}\n{text}");
     }
 
     /// Asks.
@@ -139,12 +146,18 @@ pub fn tables(spec: &NodeNetworkConfigSpec) -> BTreeMap<String, u32> {
     others.chain([("cluster".to_owned(), 10)]).collect()
 }
 
-/// VRFs and segments for `ip -batch`, where the underlay and the trunk are there; `vtep` is the node's address in the fabric.
+/// VRFs and segments for `ip -batch`, where the underlay, the cluster's VRF and the trunk in it are there; `vtep` is the
+/// node's address in the fabric.
 pub fn links(spec: &NodeNetworkConfigSpec, vtep: &str) -> String {
     let mut text = String::new();
-    for (name, table) in tables(spec) {
+    for (name, table) in tables(spec).iter().filter(|(name, _)| *name != "cluster") {
         let _ = writeln!(text, "link add {name} type vrf table {table}");
         let _ = writeln!(text, "link set {name} up");
+        // Without an end of its own a table is passed by, and the packet finds the routes of the underlay.
+        for all in ["0.0.0.0/0", "::/0"] {
+            let end = format!("route add unreachable {all} metric {LAST} table {table}");
+            let _ = writeln!(text, "{end}");
+        }
     }
     for (name, fabric) in &spec.fabric_vrfs {
         text += &routed(fabric.vni, name, vtep);
@@ -157,7 +170,10 @@ pub fn links(spec: &NodeNetworkConfigSpec, vtep: &str) -> String {
             let _ = writeln!(text, "link set {bridge} master {}", irb.vrf);
             let _ = writeln!(text, "link set {bridge} address {}", irb.mac_address);
         }
-        let _ = writeln!(text, "link add link {TRUNK} name vlan.{vlan} type vlan id {vlan}");
+        let _ = writeln!(
+            text,
+            "link add link {TRUNK} name vlan.{vlan} type vlan id {vlan}"
+        );
         let _ = writeln!(text, "link set vlan.{vlan} master {bridge} up");
         text += &tunnel(vni, &bridge, vtep);
         let _ = writeln!(text, "link set {bridge} up");
@@ -287,44 +303,52 @@ fn route(route: &StaticRoute) -> String {
     format!(" {ip} route {} {to}", route.prefix)
 }
 
-/// One filter as lines of a route map, which goes on at `at`.
+/// One filter as lines of a route map, which goes on at `at`; `from` narrows it to one VRF.
 fn filter(map: &str, at: &mut u32, filter: &Filter, v6: bool, from: Option<&str>) -> Vec<Block> {
     let (_, ip) = family(v6);
     let mut blocks = Vec::new();
-    let mut line = |action: &FilterAction, matched: Option<String>| {
-        let word = match action.kind {
-            ActionType::Accept => "permit",
-            ActionType::Reject | ActionType::Next => "deny",
-        };
-        let mut block = vec![format!("route-map {map} {word} {at}")];
-        block.extend(from.map(str::to_owned));
-        block.extend(matched);
-        let communities = action.modify_route.iter().flat_map(|m| &m.add_communities);
-        let communities: Vec<&str> = communities.map(String::as_str).collect();
-        if !communities.is_empty() {
-            block.push(format!(" set community {} additive", communities.join(" ")));
-        }
-        block.push("exit".to_owned());
-        block
-    };
     for item in &filter.items {
         let prefix = item.matcher.prefix.as_ref().unwrap();
         if prefix.prefix.contains(':') != v6 {
             continue;
         }
         *at += 1;
-        let bound = |word: &str, n: Option<u8>| n.map(|n| format!(" {word} {n}")).unwrap_or_default();
+        let list = format!("{map}-{at}");
+        let bound =
+            |word: &str, n: Option<u8>| n.map(|n| format!(" {word} {n}")).unwrap_or_default();
         let bounds = bound("ge", prefix.ge) + &bound("le", prefix.le);
+        let prefix = &prefix.prefix;
         blocks.push(vec![format!(
-            "{ip} prefix-list {map}-{at} seq 1 permit {}{bounds}",
-            prefix.prefix
+            "{ip} prefix-list {list} seq 1 permit {prefix}{bounds}"
         )]);
-        let matched = format!(" match {ip} address prefix-list {map}-{at}");
-        blocks.push(line(&item.action, Some(matched)));
+        let matched = format!(" match {ip} address prefix-list {list}");
+        let narrowed = from.into_iter().chain([matched.as_str()]);
+        blocks.push(line(map, *at, &item.action, narrowed));
     }
     *at += 1;
-    blocks.push(line(&filter.default_action, None));
+    blocks.push(line(map, *at, &filter.default_action, from.into_iter()));
     blocks
+}
+
+fn line<'a>(
+    map: &str,
+    at: u32,
+    action: &FilterAction,
+    matched: impl Iterator<Item = &'a str>,
+) -> Block {
+    let word = match action.kind {
+        ActionType::Accept => "permit",
+        ActionType::Reject | ActionType::Next => "deny",
+    };
+    let mut block = vec![format!("route-map {map} {word} {at}")];
+    block.extend(matched.map(str::to_owned));
+    let communities = action.modify_route.iter().flat_map(|m| &m.add_communities);
+    let communities: Vec<&str> = communities.map(String::as_str).collect();
+    if !communities.is_empty() {
+        block.push(format!(" set community {} additive", communities.join(" ")));
+    }
+    block.push("exit".to_owned());
+    block
 }
 
 /// The text of blocks.
