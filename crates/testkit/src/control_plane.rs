@@ -24,22 +24,23 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::{Said, skip};
+use crate::bounded::bounded;
+use crate::{Said, must, skip};
 pub use detached::Detached;
 use process::{Life, Process};
 use start::{Plan, Programs};
 
 /// How often other ports are tried when somebody was quicker.
 const ATTEMPTS: usize = 5;
-/// How long one `kubectl` may take, in seconds.
-const KUBECTL_BOUND: &str = "120";
+/// How long one `kubectl` may take.
+const KUBECTL_BOUND: Duration = Duration::from_mins(2);
 
 /// Why a control plane is not there.
 #[derive(Debug)]
@@ -141,7 +142,7 @@ impl ControlPlane {
             .prefix("moor-control-plane-")
             .tempdir();
         // From here on the directory is its processes' to remove, so that it goes also after SIGKILL.
-        let dir = crate::must(dir, "make", Path::new("a temporary directory")).keep();
+        let dir = must(dir, "make", Path::new("a temporary directory")).keep();
         let started = Self::start_in(&dir, programs, options, Life::Ours);
         if started.is_err() {
             let _ = std::fs::remove_dir_all(&dir);
@@ -157,7 +158,7 @@ impl ControlPlane {
     ) -> Result<Self, Failure> {
         let mut attempt = 1;
         loop {
-            crate::must(std::fs::create_dir_all(dir), "make", dir);
+            must(std::fs::create_dir_all(dir), "make", dir);
             let plan = Plan::new(dir, programs.clone(), options.clone(), life)?;
             let started = plan
                 .start_etcd()
@@ -183,7 +184,7 @@ impl ControlPlane {
                 }
                 Err(failure) if failure.port_taken && attempt < ATTEMPTS => {
                     // Data that says other ports than the next try has.
-                    crate::must(std::fs::remove_dir_all(dir), "remove", dir);
+                    must(std::fs::remove_dir_all(dir), "remove", dir);
                     attempt += 1;
                 }
                 Err(failure) => return Err(failure),
@@ -218,43 +219,45 @@ impl ControlPlane {
     #[track_caller]
     pub fn kubectl_stdin(&self, args: &[&str], stdin: &str) -> Said {
         let home = self.plan.dir.join("home");
-        let mut child = Command::new("timeout")
-            .args(["-k", "5", KUBECTL_BOUND])
-            .arg(&self.plan.programs.kubectl)
+        let mut kubectl = Command::new(&self.plan.programs.kubectl);
+        kubectl
             .args(args)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", &home)
-            .env("KUBECONFIG", &self.plan.kubeconfig)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|e| panic!("cannot start timeout: {e}"));
-        let mut pipe = child.stdin.take().expect("stdin was piped");
-        let text = stdin.to_owned();
-        // From a thread: one that writes much before it reads on would wait for us, and we for it.
-        let writer = std::thread::spawn(move || _ = pipe.write_all(text.as_bytes()));
-        let output = child.wait_with_output();
-        let _ = writer.join();
-        output
-            .unwrap_or_else(|e| panic!("cannot wait for kubectl: {e}"))
-            .into()
+            .env("KUBECONFIG", &self.plan.kubeconfig);
+        bounded(&mut kubectl, stdin, KUBECTL_BOUND)
+            .unwrap_or_else(|e| panic!("cannot run kubectl: {e}"))
     }
 
     /// Applies a directory of CustomResourceDefinitions and waits until all are Established; a second time costs nothing.
     #[track_caller]
     pub fn install_crds(&self, dir: &Path) {
+        self.install_crds_where(dir, |_| true);
+    }
+
+    /// The same with those files of it alone whose names are wanted: an API server spends seconds on every big one.
+    #[track_caller]
+    pub fn install_crds_where(&self, dir: &Path, wanted: impl Fn(&str) -> bool) {
         // Held while it works: tests that ask at once wait for the one that applies.
         let mut installed = lock(&self.installed);
-        if installed.contains(dir) {
+        let files = must(std::fs::read_dir(dir), "read", dir);
+        let mut files: Vec<PathBuf> = files.map(|file| must(file, "read", dir).path()).collect();
+        files.retain(|file| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            name.ends_with(".yaml") && wanted(&name) && !installed.contains(file)
+        });
+        if files.is_empty() {
             return;
         }
-        let path = dir.display().to_string();
-        self.kubectl(&["apply", "--server-side", "-f", &path]).ok();
-        let wait = ["wait", "--for=condition=Established", "--timeout=60s", "-f"];
-        self.kubectl(&[&wait[..], &[&path]].concat()).ok();
-        installed.insert(dir.to_owned());
+        let paths: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+        let each = || paths.iter().flat_map(|path| ["-f", path]);
+        let apply = ["apply", "--server-side"].into_iter().chain(each());
+        self.kubectl(&apply.collect::<Vec<_>>()).ok();
+        let wait = ["wait", "--for=condition=Established", "--timeout=60s"];
+        let wait = wait.into_iter().chain(each());
+        self.kubectl(&wait.collect::<Vec<_>>()).ok();
+        installed.extend(files);
     }
 
     /// Ends the API server by SIGKILL. Absent is success.

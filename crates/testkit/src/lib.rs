@@ -11,6 +11,8 @@
     reason = "a test reports by panicking, and has nobody to return an error to"
 )]
 
+#[cfg(any(feature = "netns", feature = "control-plane"))]
+mod bounded;
 mod case;
 #[cfg(feature = "control-plane")]
 mod control_plane;

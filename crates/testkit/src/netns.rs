@@ -7,19 +7,20 @@
 //! ```
 //!
 //! Namespaces have names of their own (process, number, word), and go when the [`Sandbox`] is dropped, also by a
-//! panic. Every program runs under `timeout`, so nothing waits for ever. Easy to get wrong: `ip netns exec` of a
+//! panic. Every program has a bound, so nothing waits for ever. Easy to get wrong: `ip netns exec` of a
 //! plugin runs it in the *node's* namespace; the pod's is only named to it.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use crate::Said;
+use crate::bounded::bounded;
 
-/// How long any one program may take, in seconds.
-const BOUND: &str = "20";
+/// How long any one program may take.
+const BOUND: Duration = Duration::from_secs(20);
 
 /// Namespaces that end with this value.
 #[derive(Debug)]
@@ -131,38 +132,23 @@ impl Netns {
         variables: &[(&str, String)],
         stdin: &str,
     ) -> Said {
-        let mut command = Command::new("timeout");
+        let mut command = Command::new("ip");
         command
-            .args(["-k", "5", BOUND, "ip", "netns", "exec", &self.name])
+            .args(["netns", "exec", &self.name])
             .arg(program.as_ref())
             .args(args)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .envs(variables.iter().cloned())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = command
-            .spawn()
-            .unwrap_or_else(|e| panic!("cannot start timeout: {e}"));
-        let mut pipe = child.stdin.take().expect("stdin was piped");
-        // A program that does not read its stdin closes it, which is no failure.
-        let _ = pipe.write_all(stdin.as_bytes());
-        drop(pipe);
-        let output = child.wait_with_output();
-        let output = output
-            .unwrap_or_else(|e| panic!("cannot wait for {}: {e}", program.as_ref().display()));
-        output.into()
+            .envs(variables.iter().cloned());
+        bounded(&mut command, stdin, BOUND)
+            .unwrap_or_else(|e| panic!("cannot run {}: {e}", program.as_ref().display()))
     }
 }
 
 #[track_caller]
 fn must(args: &[&str]) -> String {
-    let output = Command::new("timeout")
-        .args(["-k", "5", BOUND, "ip"])
-        .args(args)
-        .output();
-    let said = Said::from(output.unwrap_or_else(|e| panic!("cannot start timeout: {e}")));
+    let said = bounded(Command::new("ip").args(args), "", BOUND);
+    let said = said.unwrap_or_else(|e| panic!("cannot start ip: {e}"));
     assert_eq!(said.code, Some(0), "ip {}: {}", args.join(" "), said.stderr);
     said.stdout
 }

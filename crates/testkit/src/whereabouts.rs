@@ -3,14 +3,15 @@
 //! Called as a runtime calls it: CNI variables, the configuration on stdin, one process per call. Easy to get wrong: it
 //! finds its API server by a file that `ipam.configuration_path` names, so the caller puts [`Whereabouts::settings`] there.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
+use crate::bounded::bounded;
 use crate::{ControlPlane, Said, component, must};
 
-/// How long one call may take, in seconds: it waits two minutes for its turn.
-const BOUND: &str = "150";
+/// How long one call may take: it waits two minutes for its turn.
+const BOUND: Duration = Duration::from_secs(150);
 
 /// Its kinds. Only that they are kept and served: what they hold is its own affair.
 const CRDS: &str = "
@@ -90,9 +91,8 @@ impl Whereabouts {
     /// `ADD` or `DEL` of one pod's interface, with a network configuration.
     #[track_caller]
     pub fn call(&self, verb: &str, config: &str, pod: &str) -> Said {
-        let mut child = Command::new("timeout")
-            .args(["-k", "5", BOUND])
-            .arg(&self.program)
+        let mut whereabouts = Command::new(&self.program);
+        whereabouts
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("CNI_COMMAND", verb)
@@ -105,19 +105,8 @@ impl Whereabouts {
             .env(
                 "CNI_ARGS",
                 format!("IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod}"),
-            )
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|e| panic!("cannot start timeout: {e}"));
-        let mut stdin = child.stdin.take().expect("stdin was piped");
-        // One that ends before it reads says so by its exit code.
-        let _ = stdin.write_all(config.as_bytes());
-        drop(stdin);
-        child
-            .wait_with_output()
-            .unwrap_or_else(|e| panic!("cannot wait for whereabouts: {e}"))
-            .into()
+            );
+        bounded(&mut whereabouts, config, BOUND)
+            .unwrap_or_else(|e| panic!("cannot run whereabouts: {e}"))
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! The others prove the suite: a case that nobody fails and nobody could fail would show here. Their failures stand in
 //! the document, which this test compares, so that the list can neither grow nor shrink unseen; `MOOR_UPDATE=1` writes it.
-//! Easy to get wrong: ipvlan and vlan need a kernel that has them; they run in User-mode Linux.
+//! Easy to get wrong: ipvlan and vlan need a kernel that has them; they run in User-mode Linux. A program starts ten times as slowly there,
+//! so a rule is asked in the oldest and the newest version; how a version is spoken is the same code for all plugins.
 
 pub(crate) mod bed;
 mod cases;
@@ -18,7 +19,7 @@ pub(crate) mod shape;
 use std::collections::BTreeMap;
 
 use self::bed::Bed;
-use self::cases::CASES;
+use self::cases::{CASES, Which};
 use self::peer::Peer;
 use self::report::Report;
 use self::shape::VERSIONS;
@@ -35,13 +36,13 @@ const HERE: [&str; 7] = [
 ];
 
 /// Runs every case that concerns the plugins; None where namespaces are not to be had.
-fn failures(peer: &Peer, plugins: &[&'static str]) -> Option<Report> {
+fn failures(peer: &Peer, plugins: &[&'static str], which: Which) -> Option<Report> {
     let mut report = Report::default();
     let spoken = spoken(peer);
     for plugin in plugins {
         let bed = Bed::new(peer, plugin)?;
         for case in CASES.iter().filter(|case| case.is_for(plugin)) {
-            for version in case.versions(&spoken) {
+            for version in case.versions(&spoken, which) {
                 let outcome = case.run(&bed, version);
                 bed.sweep();
                 report.note(plugin, case.name, version, outcome);
@@ -72,16 +73,17 @@ fn spoken(peer: &Peer) -> Vec<&'static str> {
 
 /// Kernels that this machine's is not. What is written there is gone with them, so their part of the document is edited by hand.
 mod uml {
-    use super::{Peer, failures};
+    use super::{Peer, Which, failures};
 
     const THERE: [&str; 2] = ["ipvlan", "vlan"];
 
     #[test]
     #[ignore = "kernel: uml"]
     fn our_ipvlan_and_vlan_pass_every_case() {
-        let report = failures(&Peer::ours(), &THERE).expect("a kernel of our own has namespaces");
+        let report = failures(&Peer::ours(), &THERE, Which::Ends)
+            .expect("a kernel of our own has namespaces");
         assert!(report.failed.is_empty(), "{}", report.text());
-        assert!(report.asked > 150, "only {} questions", report.asked);
+        assert!(report.asked > 80, "only {} questions", report.asked);
     }
 
     #[test]
@@ -90,14 +92,15 @@ mod uml {
         let Some(peer) = Peer::reference("conformance of the reference plugins") else {
             return;
         };
-        let report = failures(&peer, &THERE).expect("a kernel of our own has namespaces");
+        let report =
+            failures(&peer, &THERE, Which::Ends).expect("a kernel of our own has namespaces");
         report.compare("reference 1.9.1 in User-mode Linux");
     }
 }
 
 #[test]
 fn our_plugins_pass_every_case() {
-    let Some(report) = failures(&Peer::ours(), &HERE) else {
+    let Some(report) = failures(&Peer::ours(), &HERE, Which::All) else {
         return;
     };
     assert!(report.failed.is_empty(), "{}", report.text());
@@ -111,7 +114,7 @@ fn the_reference_plugins_fail_where_the_document_says() {
     let Some(peer) = Peer::reference(what) else {
         return;
     };
-    if let Some(report) = failures(&peer, &HERE) {
+    if let Some(report) = failures(&peer, &HERE, Which::All) {
         report.compare(peer.name);
     }
 }
@@ -121,7 +124,7 @@ fn the_plugins_of_debian_fail_where_the_document_says() {
     let Some(peer) = Peer::debian("conformance of Debian's plugins") else {
         return;
     };
-    if let Some(report) = failures(&peer, &HERE) {
+    if let Some(report) = failures(&peer, &HERE, Which::All) {
         report.compare(peer.name);
     }
 }

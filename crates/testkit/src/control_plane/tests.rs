@@ -2,8 +2,9 @@
 //! nothing of it stays.
 
 use std::fs;
+use std::io::Write as _;
 use std::net::TcpListener;
-use std::path::Path;
+use std::process::Stdio;
 
 use super::*;
 use crate::workspace_root;
@@ -185,7 +186,7 @@ fn nothing_stays_after_a_kill_of_the_test_process() {
     assert_eq!(processes_of(&dir).len(), 4);
     child.kill().unwrap();
     child.wait().unwrap();
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let end = std::time::Instant::now() + Duration::from_secs(20);
     while dir.exists() || !processes_of(&dir).is_empty() {
         assert!(
             std::time::Instant::now() < end,

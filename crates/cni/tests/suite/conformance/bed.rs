@@ -10,7 +10,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use mooring_testkit::{Netns, Said, Sandbox};
 use serde_json::{Value, json};
@@ -203,33 +205,43 @@ impl<'a> Bed<'a> {
     /// Ends a pod's namespace before its DEL.
     pub(crate) fn kill(attachment: &Attachment) {
         let name = name(&attachment.pod);
-        let output = std::process::Command::new("ip")
-            .args(["netns", "del", &name])
-            .output();
+        let output = Command::new("ip").args(["netns", "del", &name]).output();
         assert!(output.unwrap().status.success(), "{name} cannot be removed");
     }
 
     /// Makes the node as it was: no pods, no interfaces but its own, no state.
     pub(crate) fn sweep(&self) {
-        for pod in self.pods.borrow_mut().drain(..) {
-            // Some are dead already.
-            let _ = std::process::Command::new("ip")
-                .args(["netns", "del", &pod])
-                .output();
-        }
-        for link in self.node.links() {
+        let pods = self.pods.borrow_mut().drain(..).collect::<Vec<_>>();
+        let dels = pods.iter().map(|pod| format!("netns del {pod}\n"));
+        batch(&[], &dels.collect::<String>());
+        let links = self.node.links().into_iter().filter_map(|link| {
             let name = link["ifname"].as_str().unwrap();
-            if name != "lo" && name != "eth1" {
-                // The other end of one that has just gone.
-                let words =
-                    ["-n", &name_of(&self.node.path()), "link", "del", name].map(str::to_owned);
-                let _ = std::process::Command::new("ip").args(words).output();
-            }
-        }
+            (name != "lo" && name != "eth1").then(|| format!("link del {name}\n"))
+        });
+        batch(&["-n", &name(&self.node)], &links.collect::<String>());
         for dir in [self.data(), self.root()] {
             let _ = std::fs::remove_dir_all(dir);
         }
     }
+}
+
+/// Several commands of one `ip`. Some are about what is gone already: a dead pod, the other end of a link that has just gone.
+fn batch(options: &[&str], commands: &str) {
+    if commands.is_empty() {
+        return;
+    }
+    let mut ip = Command::new("ip")
+        .args(options)
+        .args(["-force", "-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = ip.stdin.take().unwrap();
+    stdin.write_all(commands.as_bytes()).unwrap();
+    drop(stdin);
+    ip.wait().unwrap();
 }
 
 /// Calls plugins on a node.

@@ -46,6 +46,14 @@ enum When {
     In(&'static str),
 }
 
+/// In how many versions a rule is asked that holds in several.
+#[derive(Clone, Copy)]
+pub(crate) enum Which {
+    All,
+    /// The oldest and the newest.
+    Ends,
+}
+
 impl Case {
     /// Whether a plugin is asked.
     pub(crate) fn is_for(&self, plugin: &str) -> bool {
@@ -62,12 +70,16 @@ impl Case {
     }
 
     /// The versions in which it is asked, of those that the implementation speaks.
-    pub(crate) fn versions(&self, spoken: &[&'static str]) -> Vec<&'static str> {
+    pub(crate) fn versions(&self, spoken: &[&'static str], which: Which) -> Vec<&'static str> {
         let wanted = |version: &&&str| match self.when {
             From(first) => **version >= first,
             In(only) => **version == only,
         };
-        spoken.iter().filter(wanted).copied().collect()
+        let all: Vec<&'static str> = spoken.iter().filter(wanted).copied().collect();
+        match (which, &*all) {
+            (Which::Ends, [first, .., last]) => vec![first, last],
+            _ => all,
+        }
     }
 
     pub(crate) fn run(&self, bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {

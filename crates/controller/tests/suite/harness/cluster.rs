@@ -29,7 +29,7 @@ impl Cluster {
         let plane = ControlPlane::shared()?;
         Some(CLUSTER.get_or_init(|| {
             let cluster = Self::over(Plane::Shared(plane));
-            cluster.install(&workspace_root().join("deploy/crds"));
+            cluster.install_ours();
             cluster
         }))
     }
@@ -37,7 +37,7 @@ impl Cluster {
     /// One of its own for a test that stops it, with our CRDs; it ends with the value.
     pub(crate) fn own() -> Option<Self> {
         let cluster = Self::bare()?;
-        cluster.install(&workspace_root().join("deploy/crds"));
+        cluster.install_ours();
         Some(cluster)
     }
 
@@ -80,6 +80,13 @@ impl Cluster {
     /// The administrator's kubeconfig.
     pub(crate) fn kubeconfig(&self) -> &Path {
         self.plane().kubeconfig()
+    }
+
+    /// Our kinds without those of intents, which no role serves and which are most of the bytes.
+    fn install_ours(&self) {
+        let wanted = |file: &str| !file.starts_with("network.t-caas.telekom.com_");
+        let dir = workspace_root().join("deploy/crds");
+        self.plane().install_crds_where(&dir, wanted);
     }
 
     /// Applies a directory of CRDs and waits until they are served.

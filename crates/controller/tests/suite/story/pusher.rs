@@ -5,9 +5,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mooring_testkit::GitServer;
+
+/// Between two pushes, at least.
+const REST: Duration = Duration::from_millis(400);
 
 pub(crate) struct Pusher {
     stop: Arc<AtomicBool>,
@@ -48,6 +51,7 @@ fn push_until(bare: &Path, stop: &AtomicBool) -> Vec<String> {
     let mut number = 0;
     while !stop.load(Ordering::Relaxed) {
         number += 1;
+        let begin = Instant::now();
         git(dir, &["fetch", "--quiet", "origin"]).unwrap();
         if git(dir, &["rev-parse", "--verify", "--quiet", "origin/main"]).is_some() {
             git(dir, &["reset", "--quiet", "--hard", "origin/main"]).unwrap();
@@ -61,7 +65,8 @@ fn push_until(bare: &Path, stop: &AtomicBool) -> Vec<String> {
         if git(dir, &["push", "--quiet", "origin", "HEAD:main"]).is_some() {
             commits.extend(git(dir, &["rev-parse", "HEAD"]));
         }
-        std::thread::sleep(Duration::from_millis(400));
+        // On a slow machine every act takes longer; one who did not rest longer too would push into each of them.
+        std::thread::sleep(REST.max(begin.elapsed() * 3));
     }
     commits
 }
