@@ -4,7 +4,8 @@
 //! old one or the new one, never half of one, also after power loss: written beside its place, synced, renamed, and the
 //! directory synced.
 //!
-//! Easy to get wrong: a rename replaces what is there. For "only the first may" use [`create_exclusive`].
+//! Easy to get wrong: a rename replaces what is there. For "only the first may" use [`create_exclusive`], or [`Draft`] where a
+//! lock is held meanwhile.
 
 mod lock;
 
@@ -42,25 +43,46 @@ pub fn create_exclusive(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> 
 /// The same with another mode.
 pub fn create_exclusive_mode(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> io::Result<()> {
     let path = path.as_ref();
-    create_whole(path, bytes, mode)?;
+    Draft::write(directory(path), bytes, mode)?.name(path)?;
     sync_directory(path)
 }
 
-/// The same where the name need not outlive a power cut: the file is whole if it is there, and may be gone.
-pub fn create_whole(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let path = path.as_ref();
-    if let Some(file) = nameless(path, bytes, mode)? {
-        return link(&file, path);
-    }
-    let temporary = Temporary::named(path, bytes, mode)?;
-    // A link, unlike a rename, refuses to replace.
-    std::fs::hard_link(&temporary.path, path)
+/// A file that is written and synced before it is known what it will be called: the slow part, which needs no lock. Nobody
+/// sees it, and it goes with this value.
+#[derive(Debug)]
+pub struct Draft {
+    /// `None` where the file system has no nameless files; then it is written when it gets its name.
+    file: Option<File>,
+    bytes: Vec<u8>,
+    mode: u32,
 }
 
-/// A file without a name in the target's directory, written and synced: a kill leaves nothing of it. `None` where the file
-/// system cannot.
-fn nameless(target: &Path, bytes: &[u8], mode: u32) -> io::Result<Option<File>> {
-    let directory = directory(target);
+impl Draft {
+    /// A draft for a directory, which is made when absent.
+    pub fn write(directory: impl AsRef<Path>, bytes: &[u8], mode: u32) -> io::Result<Self> {
+        Ok(Self {
+            file: nameless(directory.as_ref(), bytes, mode)?,
+            bytes: bytes.to_owned(),
+            mode,
+        })
+    }
+
+    /// Puts it at a path of that directory, only when nothing is there; otherwise `AlreadyExists`. Its bytes outlive a power
+    /// cut if the name does, and the directory is not synced for the name.
+    pub fn name(self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = path.as_ref();
+        if let Some(file) = &self.file {
+            return link(file, path);
+        }
+        let temporary = Temporary::named(path, &self.bytes, self.mode)?;
+        // A link, unlike a rename, refuses to replace.
+        std::fs::hard_link(&temporary.path, path)
+    }
+}
+
+/// A file without a name in a directory, written and synced: a kill leaves nothing of it. `None` where the file system
+/// cannot.
+fn nameless(directory: &Path, bytes: &[u8], mode: u32) -> io::Result<Option<File>> {
     let open = || {
         OpenOptions::new()
             .write(true)
@@ -132,7 +154,7 @@ struct Temporary {
 impl Temporary {
     /// It has a name for as long as it takes to rename it, so that a kill hardly ever leaves one.
     fn write(target: &Path, bytes: &[u8], mode: u32) -> io::Result<Self> {
-        let Some(file) = nameless(target, bytes, mode)? else {
+        let Some(file) = nameless(directory(target), bytes, mode)? else {
             return Self::named(target, bytes, mode);
         };
         let path = Self::path(target)?;
@@ -184,5 +206,39 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_is_nobodys_until_it_is_named_and_never_replaces_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = || {
+            let entries = std::fs::read_dir(dir.path()).unwrap();
+            let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let draft = || Draft::write(dir.path(), b"whose", 0o600).unwrap();
+        // As on a file system that has no nameless files.
+        let plain = || Draft {
+            file: None,
+            ..draft()
+        };
+        let (one, two) = (dir.path().join("1"), dir.path().join("2"));
+        let (first, second) = (draft(), plain());
+        assert_eq!(names().len(), 0);
+        first.name(&one).unwrap();
+        second.name(&two).unwrap();
+        for refused in [draft().name(&two), plain().name(&one)] {
+            let kind = refused.map_err(|e| e.kind());
+            assert_eq!(kind, Err(io::ErrorKind::AlreadyExists));
+        }
+        assert_eq!(names(), ["1", "2"]);
+        assert_eq!(std::fs::read(&one).unwrap(), b"whose");
+        assert_eq!(std::fs::read(&two).unwrap(), b"whose");
     }
 }

@@ -1,7 +1,7 @@
 //! The IPAM plugin `host-local`: one address of each range set, unique on this node, kept in files.
 //!
 //! ```text
-//!  ADD     config ─► lock ─► held ─► decide::grant ─► reserve each
+//!  ADD     config ─► files without names, synced ─► lock ─► held ─► decide::grant ─► name each
 //!  DEL     lock ─► what is the attachment's ─► release            config and ranges do not matter
 //!  GC      lock ─► decide::stale ─► release
 //! ```
@@ -44,8 +44,9 @@ impl Plugin for HostLocal {
         let settings = Settings::new(call.request)?;
         let dns = settings.resolv_conf.as_deref().map(resolv_conf);
         let dns = dns.transpose()?.unwrap_or_default();
-        let store = Store::create(&place(call))?;
-        let ips = reserve(&store, &settings, &owner(call.request))?;
+        let owner = owner(call.request);
+        let mut store = Store::create(&place(call), &owner, settings.sets.len())?;
+        let ips = reserve(&mut store, &settings, &owner)?;
         Ok(CniResult {
             ips,
             routes: settings.routes,
@@ -134,7 +135,7 @@ fn owner(request: &Request) -> Owner {
 }
 
 /// Decides and writes; what was written is taken back where the rest fails.
-fn reserve(store: &Store, settings: &Settings, owner: &Owner) -> Result<Vec<Ip>, CniError> {
+fn reserve(store: &mut Store, settings: &Settings, owner: &Owner) -> Result<Vec<Ip>, CniError> {
     /// How often an address may be lost to somebody who writes without the lock.
     const TRIES: u32 = 8;
     for _ in 0..TRIES {
@@ -164,7 +165,7 @@ fn reserve(store: &Store, settings: &Settings, owner: &Owner) -> Result<Vec<Ip>,
 
 /// False: an address was taken meanwhile.
 fn write(
-    store: &Store,
+    store: &mut Store,
     grants: &[Grant],
     owner: &Owner,
     written: &mut Vec<IpAddr>,

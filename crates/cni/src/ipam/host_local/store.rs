@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A file appears whole: it is written without a name, synced, and linked to its name, which fails where the name is taken. So
-//! no crash leaves an empty file, as the reference's does. The directory is not synced: a power cut that loses the name also
-//! ended the container that had the address. Easy to get wrong: an *empty* file is a leak of a crashed plugin only
+//! no crash leaves an empty file, as the reference's does. What is in it does not depend on the address, so it is written and
+//! synced before the lock is asked for: many pods at once wait for the disk side by side. The directory is not synced: a power
+//! cut that loses the name also ended the container that had the address. Easy to get wrong: an *empty* file is a leak of a crashed plugin only
 //! because we hold the lock, under which the reference writes too.
 
 use std::fs::{self, OpenOptions};
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mooring_host::fault;
-use mooring_host::file::{self, Lock, LockError};
+use mooring_host::file::{Draft, Lock, LockError};
 use mooring_host::host_local::{Content, Owner, content};
 
 use super::decide::Held;
@@ -53,15 +54,20 @@ fn at<T>(verb: &'static str, path: &Path, outcome: io::Result<T>) -> Result<T, S
 #[derive(Debug)]
 pub(super) struct Store {
     dir: PathBuf,
+    /// Files for addresses to come.
+    drafts: Vec<Draft>,
     _lock: Lock,
 }
 
 impl Store {
-    /// Locks a network's addresses; its directory is made where it is absent.
-    pub(super) fn create(dir: &Path) -> Result<Self, StoreError> {
+    /// Locks a network's addresses, of which the owner will want that many; its directory is made where it is absent.
+    pub(super) fn create(dir: &Path, owner: &Owner, count: usize) -> Result<Self, StoreError> {
         let mut builder = fs::DirBuilder::new();
         at("make", dir, builder.recursive(true).mode(0o755).create(dir))?;
-        Self::lock(dir)
+        let drafts = (0..count).map(|_| draft(dir, owner));
+        let drafts = drafts.collect::<Result<_, _>>()?;
+        let locked = Self::lock(dir)?;
+        Ok(Self { drafts, ..locked })
     }
 
     /// The same where there is something; None where the network never gave an address.
@@ -75,6 +81,7 @@ impl Store {
     fn lock(dir: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             dir: dir.to_owned(),
+            drafts: Vec::new(),
             _lock: Lock::exclusive(dir.join("lock"), BOUND)?,
         })
     }
@@ -121,15 +128,17 @@ impl Store {
 
     /// Makes an address the owner's. False: it is taken, by somebody who does not ask for the lock.
     pub(super) fn reserve(
-        &self,
+        &mut self,
         addr: IpAddr,
         owner: &Owner,
         set: usize,
     ) -> Result<bool, StoreError> {
         let path = self.path(addr);
-        let ifname = owner.ifname.as_deref().unwrap_or_default();
-        let text = format!("{}\r\n{ifname}", owner.container);
-        match file::create_whole(&path, text.as_bytes(), 0o600) {
+        let draft = match self.drafts.pop() {
+            Some(draft) => draft,
+            None => draft(&self.dir, owner)?,
+        };
+        match draft.name(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             outcome => at("write", &path, outcome)?,
         }
@@ -159,7 +168,14 @@ impl Store {
     }
 }
 
-/// What [`file::create_whole`] names its drafts where it needs names; the reference passes over them.
+/// A file that says whose an address is, before it is known which.
+fn draft(dir: &Path, owner: &Owner) -> Result<Draft, StoreError> {
+    let ifname = owner.ifname.as_deref().unwrap_or_default();
+    let text = format!("{}\r\n{ifname}", owner.container);
+    at("write to", dir, Draft::write(dir, text.as_bytes(), 0o600))
+}
+
+/// What [`Draft`] names its files where it needs names; the reference passes over them.
 fn is_draft(name: &str) -> bool {
     name.strip_suffix(".tmp")
         .is_some_and(|name| name.starts_with('.'))
