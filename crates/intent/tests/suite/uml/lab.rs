@@ -3,9 +3,10 @@
 //! Easy to get wrong: ICMP errors are rationed by the kernel, so "nobody saw it" is read from counters of echo requests,
 //! never from what `ping` was told.
 
+mod build;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use mooring_api::kinds::schiff::NodeNetworkConfigSpec;
@@ -15,30 +16,6 @@ use serde_json::Value;
 
 use super::frr::{self, AS, Frr, TRUNK};
 use super::{TOLD, until};
-
-const VTEP: &str = "169.254.2.1";
-const LEAF_VTEP: &str = "169.254.2.2";
-/// On every host behind a VRF, and outside.
-const TARGETS: [&str; 7] = [
-    "10.1.2.3",
-    "172.16.1.1",
-    "203.0.113.5",
-    "192.88.1.1",
-    "8.8.8.8",
-    "2001:db8:a::1",
-    "2001:db8:b::1",
-];
-/// At the node's host: two addresses that lead somewhere, and pods.
-const AT_HOST: [&str; 4] = ["198.51.100.1", "2001:db8:9::1", "198.51.97.5", "10.244.0.9"];
-/// What the cluster's VRF has beside the configuration: its pods, and everything else over the host.
-const BASE: [&str; 6] = [
-    "ip route 198.51.100.1/32 100.64.0.2",
-    "ip route 198.51.97.5/32 100.64.0.2",
-    "ip route 10.244.0.0/24 100.64.0.2",
-    "ip route 0.0.0.0/0 100.64.0.2",
-    "ipv6 route 2001:db8:9::1/128 fd64::2",
-    "ipv6 route ::/0 fd64::2",
-];
 
 /// Who sends and receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +52,7 @@ pub struct Lab {
     vlans: BTreeMap<String, String>,
     ping: PathBuf,
     seen: RefCell<BTreeMap<Place, u64>>,
+    told: RefCell<BTreeMap<&'static str, Value>>,
     leaf_frr: Frr,
     _node_frr: Frr,
     _sandbox: Sandbox,
@@ -120,55 +98,8 @@ fn after<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     words.next()
 }
 
-/// A namespace that forwards, does not wait for duplicate addresses, and looks into VRFs before it takes a packet for its own.
-fn router(sandbox: &Sandbox, word: &str) -> Netns {
-    let netns = plain(sandbox, word);
-    let script =
-        "for f in ipv4/ip_forward ipv6/conf/all/forwarding; do echo 1 >/proc/sys/net/$f; done";
-    netns.run("sh", &["-c", script]).ok();
-    for family in ["-4", "-6"] {
-        let rules = "rule add pref 32765 lookup local\nrule del pref 0\n";
-        batch(&netns, &[family], rules);
-    }
-    netns
-}
-
-fn plain(sandbox: &Sandbox, word: &str) -> Netns {
-    let netns = sandbox.netns(word);
-    let script = "cd /proc/sys/net
-for f in ipv6/conf/all/accept_dad ipv6/conf/default/accept_dad ipv4/conf/all/rp_filter ipv4/conf/default/rp_filter
-do echo 0 >$f; done";
-    netns.run("sh", &["-c", script]).ok();
-    netns
-}
-
 fn name(netns: &Netns) -> String {
     netns.path().rsplit('/').next().unwrap().to_owned()
-}
-
-fn host_bits(address: &str) -> u8 {
-    if address.contains(':') { 128 } else { 32 }
-}
-
-/// Addresses of the loopback, a pair of default routes, and a link that is up.
-fn live(netns: &Netns, link: &str, own: &[&str], via: [&str; 2], more: &[&str]) {
-    let mut text = format!("link set {link} up\n");
-    for address in own {
-        let _ = writeln!(text, "addr add {address} dev {link}");
-    }
-    for address in more {
-        let _ = writeln!(text, "addr add {address}/{} dev lo", host_bits(address));
-    }
-    for via in via.iter().filter(|via| !via.is_empty()) {
-        let kind = if via.contains(':') { "inet6" } else { "inet" };
-        let all = if own.iter().any(|a| a.contains(':')) && via.contains(':') {
-            "::/0"
-        } else {
-            "0.0.0.0/0"
-        };
-        let _ = writeln!(text, "route add {all} via {kind} {via} dev {link}");
-    }
-    batch(netns, &[], &text);
 }
 
 impl Lab {
@@ -177,27 +108,30 @@ impl Lab {
         let bin = frr()?;
         let ping = mooring_testkit::component("iputils-ping", "packets in a lab")?.join("bin/ping");
         let sandbox = Sandbox::new("a compiled node").expect("root, with namespaces");
-        let (node, leaf) = (router(&sandbox, "node"), router(&sandbox, "leaf"));
+        let (node, leaf) = (
+            build::router(&sandbox, "node"),
+            build::router(&sandbox, "leaf"),
+        );
         let mut places = BTreeMap::new();
-        Self::underlay(&node, &leaf);
-        Self::host(&sandbox, &node, &mut places);
-        batch(&node, &[], &frr::links(spec, VTEP));
+        build::underlay(&node, &leaf);
+        build::host(&sandbox, &node, &mut places);
+        batch(&node, &[], &frr::links(spec, build::VTEP));
         for (family, rules) in ["-4", "-6"].iter().zip(frr::rules(spec)) {
             batch(&node, &[family], &rules);
         }
         let vnis = spec.fabric_vrfs.iter();
         let vnis: BTreeMap<String, u32> = vnis.map(|(n, f)| (n.clone(), f.vni)).collect();
-        Self::fabric(&sandbox, &leaf, &vnis, &mut places);
-        Self::segments(&sandbox, &leaf, &mut places);
+        build::fabric(&sandbox, &leaf, &vnis, &mut places);
+        build::segments(&sandbox, &leaf, &mut places);
 
         let mut node_frr = Frr::new(&bin, &node, "node");
         let mut leaf_frr = Frr::new(&bin, &leaf, "leaf");
         node_frr.start();
         leaf_frr.start();
-        let mut text = underlay_text(AS, "169.254.1.2", AS + 1, VTEP);
-        text += &frr::text(&frr::blocks(spec, VTEP, &BASE));
+        let mut text = build::underlay_text(AS, "169.254.1.2", AS + 1, build::VTEP);
+        text += &frr::text(&frr::blocks(spec, build::VTEP, &build::BASE));
         node_frr.apply(&text);
-        leaf_frr.apply(&leaf_text(&vnis));
+        leaf_frr.apply(&build::leaf_text(&vnis));
         let tables = frr::tables(spec).into_iter().map(|(n, t)| (t, n));
         let gateways = spec.layer2s.values();
         let vlans =
@@ -211,6 +145,7 @@ impl Lab {
             vnis,
             ping,
             seen: RefCell::default(),
+            told: RefCell::default(),
             leaf_frr,
             _node_frr: node_frr,
             _sandbox: sandbox,
@@ -218,135 +153,6 @@ impl Lab {
         lab.wait(spec);
         lab.seen.replace(lab.echoes());
         Some(lab)
-    }
-
-    fn underlay(node: &Netns, leaf: &Netns) {
-        let peer = name(leaf);
-        let text = format!("link add fab type veth peer name fab netns {peer}\n");
-        batch(node, &[], &text);
-        for (netns, own, vtep) in [
-            (node, "169.254.1.1", VTEP),
-            (leaf, "169.254.1.2", LEAF_VTEP),
-        ] {
-            let text =
-                format!("addr add {own}/30 dev fab\nlink set fab up\naddr add {vtep}/32 dev lo\n");
-            batch(netns, &[], &text);
-        }
-        // Nothing of a VRF may ever take it.
-        batch(node, &[], "route add 0.0.0.0/0 via 169.254.1.2\n");
-    }
-
-    /// The trunk, what is at its other end, and what is behind that.
-    fn host(sandbox: &Sandbox, node: &Netns, places: &mut BTreeMap<Place, Netns>) {
-        let host = plain(sandbox, "host");
-        let outside = plain(sandbox, "outside");
-        let peer = name(&host);
-        let text = format!(
-            "link add cluster type vrf table 10\nlink set cluster up\n\
-             link add {TRUNK} type veth peer name {TRUNK} netns {peer}\n\
-             link set {TRUNK} master cluster up\n\
-             addr add 100.64.0.1/30 dev {TRUNK}\naddr add fd64::1/64 dev {TRUNK}\n"
-        );
-        batch(node, &[], &text);
-        // By its IPv6 next hop, as on real nodes: a rule by source would take ARP requests of that source too.
-        live(
-            &host,
-            TRUNK,
-            &["100.64.0.2/30", "fd64::2/64"],
-            ["", "fd64::1"],
-            &AT_HOST,
-        );
-        batch(
-            &host,
-            &[],
-            &format!("route add 0.0.0.0/0 via inet6 fd64::1 dev {TRUNK}\n"),
-        );
-        let peer = name(&outside);
-        let text = format!(
-            "link add out type veth peer name eth0 netns {peer}\nlink set out up\n\
-             addr add 100.66.0.1/30 dev out\naddr add fd66::1/64 dev out\n\
-             rule add pref 100 iif {TRUNK} lookup 77\nroute add 0.0.0.0/0 via 100.66.0.2 table 77\n"
-        );
-        batch(&host, &[], &text);
-        // It has addresses of pods of its own, and forwards what comes from them by the trunk.
-        let script = "cd /proc/sys/net/ipv4; echo 1 >ip_forward; echo 1 >conf/all/accept_local";
-        host.run("sh", &["-c", script]).ok();
-        live(
-            &outside,
-            "eth0",
-            &["100.66.0.2/30"],
-            ["100.66.0.1", ""],
-            &TARGETS,
-        );
-        places.insert(Place::Host, host);
-        places.insert(Place::Outside, outside);
-    }
-
-    /// VRFs on the leaf, and a host behind each.
-    fn fabric(
-        sandbox: &Sandbox,
-        leaf: &Netns,
-        vnis: &BTreeMap<String, u32>,
-        places: &mut BTreeMap<Place, Netns>,
-    ) {
-        for (vrf, _) in TOLD {
-            let behind = plain(sandbox, vrf);
-            let (vni, peer) = (vnis[vrf], name(&behind));
-            let mut text = format!("link add {vrf} type vrf table {vni}\nlink set {vrf} up\n");
-            text += &frr::routed(vni, vrf, LEAF_VTEP);
-            let _ = write!(
-                text,
-                "link add h-{vrf} type veth peer name eth0 netns {peer}\n\
-                 link set h-{vrf} master {vrf} up\n\
-                 addr add 100.65.0.1/30 dev h-{vrf}\naddr add fd65::1/64 dev h-{vrf}\n"
-            );
-            batch(leaf, &[], &text);
-            let own = ["100.65.0.2/30", "fd65::2/64"];
-            live(&behind, "eth0", &own, ["", "fd65::1"], &TARGETS);
-            batch(&behind, &[], "route add 0.0.0.0/0 via 100.65.0.1\n");
-            places.insert(Place::Fabric(vrf), behind);
-        }
-    }
-
-    /// Workloads: two behind the trunk, one behind the leaf.
-    fn segments(sandbox: &Sandbox, leaf: &Netns, places: &mut BTreeMap<Place, Netns>) {
-        let host = places[&Place::Host].clone();
-        for (place, word, vlan, own) in [
-            (Place::One, "one", 10, &["10.20.0.7/24"][..]),
-            (
-                Place::Near,
-                "near",
-                11,
-                &["192.0.3.7/24", "2001:db8:3::7/64"],
-            ),
-        ] {
-            let netns = plain(sandbox, word);
-            let peer = name(&netns);
-            let text = format!(
-                "link add link {TRUNK} name eth0 type vlan id {vlan}\nlink set eth0 netns {peer}\n"
-            );
-            batch(&host, &[], &text);
-            places.insert(place, netns.clone());
-            let (via, via6) = if vlan == 10 {
-                ("10.20.0.1", "")
-            } else {
-                ("192.0.3.1", "2001:db8:3::1")
-            };
-            live(&netns, "eth0", own, ["", via6], &[]);
-            batch(&netns, &[], &format!("route add 0.0.0.0/0 via {via}\n"));
-        }
-        let far = plain(sandbox, "far");
-        let peer = name(&far);
-        let mut text = "link add l2.11 type bridge\n".to_owned();
-        text += &frr::tunnel(1011, "l2.11", LEAF_VTEP);
-        let _ = write!(
-            text,
-            "link add far type veth peer name eth0 netns {peer}\n\
-             link set far master l2.11 up\nlink set l2.11 up\n"
-        );
-        batch(leaf, &[], &text);
-        live(&far, "eth0", &["192.0.3.9/24"], ["192.0.3.1", ""], &[]);
-        places.insert(Place::Far, far);
     }
 
     fn wait(&self, spec: &NodeNetworkConfigSpec) {
@@ -458,7 +264,7 @@ impl Lab {
             End::Segment { vlan: 10 } => Some(Place::One),
             End::Segment { .. } if target == "192.0.3.9" => Some(Place::Far),
             End::Segment { .. } => Some(Place::Near),
-            End::Host if AT_HOST.contains(&target) => Some(Place::Host),
+            End::Host if build::AT_HOST.contains(&target) => Some(Place::Host),
             End::Host => Some(Place::Outside),
             End::Fabric { vrf, .. } => {
                 let all = self.places.keys();
@@ -474,7 +280,7 @@ impl Lab {
         let mut last = Arrived::default();
         // The first one may be lost to neighbours that are not known yet.
         for _ in 0..3 {
-            let args = ["-n", "-c", "1", "-W", "0.7", "-I", source, target];
+            let args = ["-n", "-c", "1", "-W", "0.5", "-I", source, target];
             let said = self.places[&from].run(&self.ping, &args);
             let after = self.echoes();
             let before = self.seen.replace(after.clone());
@@ -515,75 +321,16 @@ impl Lab {
     /// With which communities the leaf has a route.
     pub fn communities(&self, vrf: &str, prefix: &str) -> Vec<String> {
         let family = if prefix.contains(':') { "ipv6" } else { "ipv4" };
-        let question = format!("show bgp vrf {vrf} {family} unicast {prefix} json");
-        let said = self.leaf_frr.ask(&question);
-        let said: Value = serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}"));
-        let list = said["paths"][0]["community"]["list"].as_array().cloned();
-        let list = list.unwrap_or_default();
-        list.iter()
-            .filter_map(|c| Some(c.as_str()?.to_owned()))
-            .collect()
+        let mut told = self.told.borrow_mut();
+        let told = told.entry(family).or_insert_with(|| {
+            let question = format!("show bgp vrf all {family} unicast detail json");
+            let said = self.leaf_frr.ask(&question);
+            serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}"))
+        });
+        let path = told[vrf]["routes"][prefix].get(0);
+        let path = path.unwrap_or_else(|| panic!("{vrf} has no {prefix}: {told}"));
+        let list = path["community"]["list"].as_array();
+        let list = list.into_iter().flatten();
+        list.filter_map(|c| Some(c.as_str()?.to_owned())).collect()
     }
-}
-
-/// The instance that carries the others, with its one neighbour. Next hops are not shared between routes: `ip -6 route get`
-/// names the table of any route that has the next hop.
-fn underlay_text(own: u32, peer: &str, other: u32, vtep: &str) -> String {
-    format!(
-        "frr defaults datacenter
-no zebra nexthop kernel enable
-router bgp {own}
- bgp router-id {vtep}
- no bgp default ipv4-unicast
- neighbor {peer} remote-as {other}
- neighbor {peer} timers connect 1
- address-family ipv4 unicast
-  neighbor {peer} activate
-  network {vtep}/32
- exit-address-family
- address-family l2vpn evpn
-  neighbor {peer} activate
-  advertise-all-vni
- exit-address-family
-exit
-"
-    )
-}
-
-fn leaf_text(vnis: &BTreeMap<String, u32>) -> String {
-    let mut text = underlay_text(AS + 1, "169.254.1.1", AS, LEAF_VTEP);
-    for (vrf, told) in TOLD {
-        let vni = vnis[vrf];
-        let _ = writeln!(text, "vrf {vrf}\n vni {vni}");
-        for prefix in told {
-            let (ip, via) = if prefix.contains(':') {
-                ("ipv6", "fd65::2")
-            } else {
-                ("ip", "100.65.0.2")
-            };
-            let _ = writeln!(text, " {ip} route {prefix} {via}");
-        }
-        let _ = write!(
-            text,
-            "exit-vrf
-router bgp {} vrf {vrf}
- bgp router-id {LEAF_VTEP}
- address-family ipv4 unicast
-  redistribute static
- exit-address-family
- address-family ipv6 unicast
-  redistribute static
- exit-address-family
- address-family l2vpn evpn
-  route-target import 64500:{vni}
-  route-target export 64500:{vni}
-  advertise ipv4 unicast
-  advertise ipv6 unicast
- exit-address-family
-exit
-",
-            AS + 1
-        );
-    }
-    text
 }
