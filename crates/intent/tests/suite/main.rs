@@ -8,6 +8,7 @@
 
 mod again;
 mod cases;
+mod coverage;
 mod facts;
 mod guide;
 mod hostile;
