@@ -1,8 +1,8 @@
 //! Network namespaces: the only place that enters or makes one.
 //!
-//! Called by everything that works in a pod's namespace. A namespace belongs to a thread, so work inside another one runs on
-//! a thread made for it, which ends with the work; no thread of the caller ever changes place. A socket keeps the namespace
-//! it was opened in, hence [`Netns::netlink`] costs one such thread and later calls none.
+//! Called by everything that works in a pod's namespace. A namespace belongs to a thread: the caller's goes there for as long
+//! as the work takes, and is back before the caller sees the result, also after a panic. A socket keeps the namespace it was
+//! opened in, hence [`Netns::netlink`] costs one such visit and later calls none.
 //!
 //! Easy to get wrong: a path under `/run/netns` whose namespace is gone is still a file, an empty one. [`Netns::open`]
 //! refuses it, and [`NetnsError::is_gone`] tells it apart from trouble.
@@ -206,24 +206,30 @@ impl Netns {
         std::fs::metadata(CURRENT).is_ok_and(|current| self.id == NetnsId::of(&current))
     }
 
-    /// Runs `f` inside it and waits for it: on a fresh thread, or on this one where it is there already. A panic of `f` goes
-    /// on in the caller.
+    /// Runs `f` inside it. A panic of `f` goes on in the caller.
     pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T, NetnsError> {
         if self.is_current() {
             return Ok(f());
         }
+        let Some(_home) = Home::of_this_thread() else {
+            return self.run_apart(f);
+        };
+        self.enter()?;
+        Ok(f())
+    }
+
+    fn enter(&self) -> Result<(), NetnsError> {
+        enter(&self.file).map_err(|e| NetnsError::Enter {
+            path: self.path.clone(),
+            source: e.into(),
+        })
+    }
+
+    /// The same on a thread of its own, which ends there.
+    fn run_apart<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T, NetnsError> {
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().spawn_scoped(scope, || {
-                #[expect(
-                    clippy::disallowed_methods,
-                    reason = "this module is where threads change their namespace; this one has just been made"
-                )]
-                nix::sched::setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|e| {
-                    NetnsError::Enter {
-                        path: self.path.clone(),
-                        source: e.into(),
-                    }
-                })?;
+                self.enter()?;
                 Ok(f())
             });
             let thread = thread.map_err(|source| NetnsError::Thread {
@@ -247,6 +253,38 @@ impl Netns {
     }
 }
 
+/// The way back of a thread that goes elsewhere.
+struct Home {
+    file: File,
+}
+
+impl Home {
+    /// None where the thread would not be let in again: its namespace belongs to users above its own.
+    fn of_this_thread() -> Option<Self> {
+        let file = File::open(CURRENT).ok()?;
+        // It is there; what is asked is whether it may come.
+        enter(&file).ok()?;
+        Some(Self { file })
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if enter(&self.file).is_err() {
+            // A thread that stays would take the pod's links for the node's. All state survives a kill, so a kill it is.
+            std::process::abort();
+        }
+    }
+}
+
+fn enter(file: &File) -> nix::Result<()> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this module is where threads change their namespace"
+    )]
+    nix::sched::setns(file, CloneFlags::CLONE_NEWNET)
+}
+
 /// The kind of a namespace file, as the flag that makes one. A path does not tell: a bind mount shows its own.
 fn namespace_kind(file: &File) -> nix::Result<i32> {
     // NS_GET_NSTYPE of linux/nsfs.h.
@@ -261,5 +299,26 @@ fn namespace_kind(file: &File) -> nix::Result<i32> {
 impl AsFd for Netns {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mooring_testkit::Sandbox;
+
+    use super::*;
+
+    #[test]
+    fn who_may_not_come_back_sends_a_thread() {
+        let Some(sandbox) = Sandbox::new("work on a thread of its own") else {
+            return;
+        };
+        let before = Netns::current().unwrap().id();
+        let pod = Netns::open(sandbox.netns("pod").path()).unwrap();
+        let inside = pod.run_apart(|| Netns::current().unwrap().id()).unwrap();
+        assert_eq!(inside, pod.id());
+        assert_eq!(Netns::current().unwrap().id(), before);
+        let panicked = std::panic::catch_unwind(|| pod.run_apart(|| panic!("inside")));
+        assert!(panicked.is_err(), "a panic goes on in the caller");
     }
 }

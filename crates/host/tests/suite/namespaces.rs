@@ -36,14 +36,18 @@ fn work_inside_leaves_the_caller_where_it_was() {
     assert_eq!(inside, pod.id());
     assert_eq!(Netns::current().unwrap().id(), before);
     assert!(!pod.is_current());
-    let here = Netns::current().unwrap();
-    let thread = || std::thread::current().id();
-    assert_eq!(
-        here.run(thread).unwrap(),
-        thread(),
-        "no need to go anywhere"
-    );
-    assert_ne!(pod.run(thread).unwrap(), thread());
+    let (ask, asked) = std::sync::mpsc::channel::<()>();
+    let other = std::thread::spawn(move || {
+        asked.recv().unwrap();
+        Netns::current().unwrap().id()
+    });
+    let seen = pod.run(|| {
+        ask.send(()).unwrap();
+        other.join().unwrap()
+    });
+    assert_eq!(seen.unwrap(), before, "other threads stay where they are");
+    let nested = pod.run(|| pod.run(|| Netns::current().unwrap().id()).unwrap());
+    assert_eq!(nested.unwrap(), pod.id());
     let panicked = std::panic::catch_unwind(|| pod.run(|| panic!("inside")));
     assert!(panicked.is_err(), "a panic goes on in the caller");
     assert_eq!(Netns::current().unwrap().id(), before);
