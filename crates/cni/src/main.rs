@@ -28,5 +28,6 @@ mod plugins;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    mooring_host::visit_in_person();
     dispatch::run()
 }

@@ -42,7 +42,7 @@ pub use change::Change;
 pub use diff::diff;
 pub use life::Life;
 pub use netlink::{Batch, Netlink, NetlinkError};
-pub use netns::{Netns, NetnsError, NetnsId};
+pub use netns::{Netns, NetnsError, NetnsId, visit_in_person};
 pub use paths::{Paths, ROOT};
 pub use probe::{Probe, ProbeError, Taken, probe};
 pub use shared::{SharedError, User};

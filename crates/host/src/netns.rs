@@ -1,8 +1,9 @@
 //! Network namespaces: the only place that enters or makes one.
 //!
-//! Called by everything that works in a pod's namespace. A namespace belongs to a thread: the caller's goes there for as long
-//! as the work takes, and is back before the caller sees the result, also after a panic. A socket keeps the namespace it was
-//! opened in, hence [`Netns::netlink`] costs one such visit and later calls none.
+//! Called by everything that works in a pod's namespace. A namespace belongs to a thread, so work inside another one runs on
+//! a thread made for it, which ends with the work. A program that does one thing and ends ([`visit_in_person`]) saves that: its own
+//! thread goes, and is back before the caller sees the result, also after a panic. A socket keeps the namespace it was opened
+//! in, hence [`Netns::netlink`] costs one such visit and later calls none.
 //!
 //! Easy to get wrong: a path under `/run/netns` whose namespace is gone is still a file, an empty one. [`Netns::open`]
 //! refuses it, and [`NetnsError::is_gone`] tells it apart from trouble.
@@ -12,6 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sched::CloneFlags;
 use nix::sys::statfs::{FsType, fstatfs};
@@ -211,9 +213,16 @@ impl Netns {
         if self.is_current() {
             return Ok(f());
         }
-        let Some(_home) = Home::of_this_thread() else {
-            return self.run_apart(f);
-        };
+        if IN_PERSON.load(Ordering::Relaxed)
+            && let Some(home) = Home::of_this_thread()
+        {
+            return self.run_in_person(&home, f);
+        }
+        self.run_apart(f)
+    }
+
+    /// On the calling thread, which goes back when `home` does.
+    fn run_in_person<T>(&self, _home: &Home, f: impl FnOnce() -> T) -> Result<T, NetnsError> {
         self.enter()?;
         Ok(f())
     }
@@ -225,7 +234,7 @@ impl Netns {
         })
     }
 
-    /// The same on a thread of its own, which ends there.
+    /// On a thread of its own, which ends there.
     fn run_apart<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T, NetnsError> {
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().spawn_scoped(scope, || {
@@ -251,6 +260,15 @@ impl Netns {
                 source,
             })
     }
+}
+
+/// Whether the calling thread goes itself.
+static IN_PERSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on the threads of this process visit namespaces themselves. For a program that does one thing and ends: nobody else
+/// of it can meet a thread that is away, and when many of them start at once, every thread less is a turn less to wait for.
+pub fn visit_in_person() {
+    IN_PERSON.store(true, Ordering::Relaxed);
 }
 
 /// The way back of a thread that goes elsewhere.
@@ -309,7 +327,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_not_come_back_sends_a_thread() {
+    fn a_thread_that_goes_itself_is_back_afterwards_also_by_a_panic() {
+        let Some(sandbox) = Sandbox::new("work on the calling thread") else {
+            return;
+        };
+        let before = Netns::current().unwrap().id();
+        let pod = Netns::open(sandbox.netns("pod").path()).unwrap();
+        let go = |f: fn() -> NetnsId| pod.run_in_person(&Home::of_this_thread().unwrap(), f);
+        assert_eq!(go(|| Netns::current().unwrap().id()).unwrap(), pod.id());
+        assert_eq!(Netns::current().unwrap().id(), before);
+        let panicked = std::panic::catch_unwind(|| go(|| panic!("inside")));
+        assert!(panicked.is_err(), "a panic goes on in the caller");
+        assert_eq!(Netns::current().unwrap().id(), before);
+    }
+
+    #[test]
+    fn a_thread_that_is_sent_leaves_the_caller_where_it_was() {
         let Some(sandbox) = Sandbox::new("work on a thread of its own") else {
             return;
         };
