@@ -61,7 +61,7 @@ pub struct Contribution {
     pub object: ObjectRef,
     /// What it puts into the form.
     pub items: Vec<Placed>,
-    /// Subnets that are its own in a VRF; who says the same third part shares.
+    /// Subnets that are its own in a VRF, or without one in the platform's pools; who says the same third part shares.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnets: Vec<(String, Cidr, String)>,
     /// Objects of the platform.

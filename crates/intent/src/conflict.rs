@@ -7,7 +7,7 @@
 //! ```text
 //!  VLAN, VNI, interface, source, local VRF, listen range, loopback, tunnel    per node
 //!  VNI with its subnets, VRF with VNI and route target, route target,         everywhere
-//!  subnet of a VRF
+//!  subnet of a VRF or of the platform's pools, object of the platform
 //! ```
 //!
 //! Easy to get wrong: the older *claim* wins, not the older object. Who had a key when it last ran keeps it against an
@@ -17,10 +17,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use mooring_api::{Cidr, Code, Finding, ObjectRef};
+use serde_json::Value;
 
-use crate::Scope;
 use crate::compile::{Context, Draft, Nodes};
 use crate::form::{Item, Who};
+use crate::{Scope, platform};
+
+/// In place of a VRF: pools of the platform, which know none. One address in two of them would be given out twice.
+pub(crate) const POOLS: &str = "";
 
 /// Something that exists once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,13 +41,14 @@ enum Key<'a> {
     FabricVni(u32),
     Vrf(&'a str),
     RouteTarget(Cow<'a, str>),
+    Object([String; 4]),
 }
 
 impl Key<'_> {
     fn is_global(&self) -> bool {
         matches!(
             self,
-            Self::FabricVni(_) | Self::Vrf(_) | Self::RouteTarget(_)
+            Self::FabricVni(_) | Self::Vrf(_) | Self::RouteTarget(_) | Self::Object(_)
         )
     }
 
@@ -59,6 +64,7 @@ impl Key<'_> {
             Self::Tunnel(name) => format!("tunnel {name}"),
             Self::Vrf(name) => format!("VRF {name}"),
             Self::RouteTarget(rt) => format!("route target {rt}"),
+            Self::Object([_, kind, _, name]) => format!("{kind} {name}"),
         }
     }
 
@@ -68,6 +74,7 @@ impl Key<'_> {
             Self::Vni(_) | Self::FabricVni(_) => "spec.network.vni",
             Self::Interface(_) => "spec.interfaceName",
             Self::Vrf(_) | Self::RouteTarget(_) => "spec.vrf",
+            Self::Object(_) => "metadata.name",
             _ => "spec",
         }
     }
@@ -90,6 +97,7 @@ struct Holding<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Content<'a> {
     All(&'a Item),
+    Object(&'a Value),
     Said(Cow<'static, str>),
 }
 
@@ -98,16 +106,25 @@ pub(crate) fn losers(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<Object
     let mut order: Vec<usize> = (0..drafts.len()).collect();
     order.sort_by(|a, b| rank(&drafts[*a]).cmp(&rank(&drafts[*b])));
     let mut table: BTreeMap<Key<'_>, Vec<Holding<'_>>> = BTreeMap::new();
+    let everywhere = Scope::all();
     for at in order {
-        for placed in &drafts[at].contribution.items {
+        let contribution = &drafts[at].contribution;
+        let mut hold = |scope, key, content| {
+            let holding = Holding {
+                draft: at,
+                scope,
+                content,
+            };
+            table.entry(key).or_default().push(holding);
+        };
+        for placed in &contribution.items {
             keys(context, &placed.item, |key, content| {
-                let scope = &placed.scope;
-                table.entry(key).or_default().push(Holding {
-                    draft: at,
-                    scope,
-                    content,
-                });
+                hold(&placed.scope, key, content);
             });
+        }
+        for object in &contribution.platform {
+            let key = Key::Object(platform::key(object));
+            hold(&everywhere, key, Content::Object(object));
         }
     }
     let mut lost = BTreeMap::new();
@@ -140,13 +157,15 @@ pub(crate) fn losers(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<Object
 fn ran(context: &Context<'_>, id: &ObjectRef, key: &Key<'_>, content: &Content<'_>) -> bool {
     let had = context.prior.of(id);
     let mut items = had.into_iter().flat_map(|c| &c.items);
-    items.any(|placed| {
+    let mut objects = had.into_iter().flat_map(|c| &c.platform);
+    let held = items.any(|placed| {
         let mut found = false;
         keys(context, &placed.item, |k, c| {
-            found |= k == *key && c == *content
+            found |= k == *key && c == *content;
         });
         found
-    })
+    });
+    held || objects.any(|object| Content::Object(object) == *content)
 }
 
 /// Overlapping subnets of one VRF.
@@ -166,7 +185,10 @@ fn subnets(context: &Context<'_>, drafts: &[Draft], lost: &mut BTreeMap<ObjectRe
                 other.overlaps(subnet) && theirs != content && who.id() != draft.id()
             });
             if let Some((other, _, winner)) = clash {
-                let what = format!("subnet {other} of VRF {vrf}");
+                let what = match vrf.as_str() {
+                    POOLS => format!("subnet {other} in pools of the platform"),
+                    vrf => format!("subnet {other} of VRF {vrf}"),
+                };
                 tell(context, lost, draft, winner, &what, "spec.network");
             } else {
                 there.push((*subnet, content, draft));

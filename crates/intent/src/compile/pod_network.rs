@@ -5,6 +5,7 @@ use mooring_api::kinds::schiff::{PodNetworkSpec, PodNetworkStatus};
 
 use super::vrf_attachment::steer;
 use super::{Context, Draft};
+use crate::conflict::POOLS;
 use crate::form::{Aggregate, CLUSTER, Item, PrefixRule, Side};
 use crate::input::Object;
 use crate::platform;
@@ -19,6 +20,10 @@ pub(super) fn contribute(object: &Object<PodNetworkSpec>, context: &Context<'_>)
     reach.speak(&spec.communities);
     let subnets: Vec<Cidr> = spec.network.subnets().collect();
     draft.apart(&subnets, &reach.prefixes(), "spec.network");
+    for subnet in &subnets {
+        let own = (POOLS.to_owned(), *subnet, object.id.to_string());
+        draft.contribution.subnets.push(own);
+    }
     let steered = steer(
         &mut draft,
         object,

@@ -16,6 +16,7 @@ use super::layer2_attachment::ambiguous;
 use super::{Context, Draft, family_key, key_of};
 use crate::Scope;
 use crate::answers::{Source, Want};
+use crate::conflict::POOLS;
 use crate::form::{Aggregate, CLUSTER, Item, PrefixRule, Side, Steer};
 use crate::input::Object;
 use crate::platform::{self, Inbound, Outbound};
@@ -34,11 +35,13 @@ pub(super) fn contribute(object: &Object<VRFAttachmentSpec>, context: &Context<'
 
     let mut status = VRFAttachmentStatus::default();
     (status.destinations, status.vrfs) = reach.names();
-    for vrf in reach.vrfs.keys() {
-        for subnet in &subnets {
-            let own = object.id.to_string();
-            draft.contribution.subnets.push((vrf.clone(), *subnet, own));
+    for subnet in &subnets {
+        let held = &mut draft.contribution.subnets;
+        for vrf in reach.vrfs.keys() {
+            held.push((vrf.clone(), *subnet, object.id.to_string()));
         }
+        // Attachments of one subnet take their addresses from one instance, so these are apart.
+        held.push((POOLS.to_owned(), *subnet, subnet.to_string()));
     }
     for (at, connection) in spec.connections.iter().enumerate() {
         let field = format!("spec.connections[{at}]");

@@ -9,6 +9,7 @@
 mod again;
 mod cases;
 mod coverage;
+mod defects;
 mod facts;
 mod guide;
 mod hostile;

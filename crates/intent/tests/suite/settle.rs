@@ -257,6 +257,44 @@ fn addresses_of_the_clusters_pods_and_services_are_no_intents() {
 }
 
 #[test]
+fn no_address_is_in_two_pools_of_the_platform_whatever_the_vrf() {
+    let group = "apiVersion: network.t-caas.telekom.com/v1alpha1";
+    let vrf = |name: &str, zone: &str, subnet: &str| {
+        format!(
+            "---\n{{{group}, kind: VRFAttachment, metadata: {{name: {name}}}, spec: {{network: {{ipv4: {{subnet: {subnet}}}}}, \
+             workerGroups: [a], destinations: {{matchLabels: {{zone: {zone}}}}}, connections: [{{name: in, direction: inbound}}]}}}}\n"
+        )
+    };
+    let one = vrf("one", "red", "192.0.2.0/24");
+    // The same subnet is one instance of addresses, so two attachments of it are apart.
+    let same = text(&format!(
+        "{NODES}{one}{}",
+        vrf("two", "blue", "192.0.2.0/24")
+    ));
+    assert!(errors(&same).is_empty(), "{:#?}", same.findings);
+    let pools = same
+        .platform
+        .iter()
+        .filter(|o| o["kind"] == "IPAddressPool");
+    let addresses: Vec<_> = pools.map(|o| o["spec"]["addresses"].to_string()).collect();
+    assert_eq!(addresses, [r#"["192.0.2.1/32"]"#, r#"["192.0.2.2/32"]"#]);
+    let part = text(&format!(
+        "{NODES}{one}{}",
+        vrf("two", "blue", "192.0.2.0/25")
+    ));
+    let (name, code, message) = loser(&part);
+    assert_eq!((name.as_str(), code), ("two", Code::Conflict));
+    let wanted = "subnet 192.0.2.0/24 in pools of the platform belongs to VRFAttachment/one";
+    assert!(message.starts_with(wanted), "{message}");
+    let pods = format!(
+        "---\n{{{group}, kind: PodNetwork, metadata: {{name: pods}}, spec: {{network: {{ipv4: {{subnet: 192.0.2.0/24}}}}, \
+         workerGroups: [b], destinations: {{matchLabels: {{zone: blue}}}}}}}}\n"
+    );
+    let pods = text(&format!("{NODES}{one}{pods}"));
+    assert!(codes(&pods).contains(&"Conflict".to_owned()));
+}
+
+#[test]
 fn an_object_that_turns_bad_keeps_its_last_good_form_and_a_new_one_is_set_aside() {
     let good = "network: {vlanID: 10, vni: 1010, ipv4: {subnet: 192.0.2.0/24}}, interfaceName: one, destinations: {matchLabels: {zone: red}}";
     let before = format!("{NODES}{}", segment("one", "01", "a", good));
