@@ -22,6 +22,7 @@ fn macvlan() -> LinkKind {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    mooring_host::visit_in_person();
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [plugin, verb, netns, ifname, link, address, gateway] = &args[..] else {
         return Err("base PLUGIN add|del NETNS IFNAME LINK ADDRESS GATEWAY".into());

@@ -7,7 +7,8 @@
 //!
 //! Ours is built as it is shipped (profile `dist`). host-local writes to the disk that the temporary directory is on, ours with fsync,
 //! the reference without. Easy to get wrong: most of a DEL is the kernel's, which all three wait for; so the budget is on
-//! what lies above base.
+//! what lies above base. The same goes for many moves of devices at once: each holds the kernel's one lock for a grace period
+//! of RCU (`rcu_barrier` in `__dev_change_net_namespace`), so base's rate is the most that anybody can have.
 
 mod memory;
 mod node;

@@ -89,8 +89,9 @@ fn rows(case: Case, [ours, reference, base]: &[Times; 3], report: &mut Report, c
         if case.v6 && verb == "ADD" {
             let met = median(ours) <= Duration::from_millis(20);
             let measured = format!(
-                "{}, the reference {}",
+                "{} (base {}, the reference {})",
                 seconds(median(ours)),
+                seconds(median(base)),
                 seconds(median(reference))
             );
             report.rows.push(Row::new(
