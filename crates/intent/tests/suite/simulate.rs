@@ -91,7 +91,7 @@ fn a_story_names_every_table_that_is_asked() {
     assert_eq!(story.steps[1].vrf, "blue");
 }
 
-/// What `NETWORK` lacks: a third VRF that the cluster reaches, pods in a network around an address of a connection, a segment
+/// What `NETWORK` lacks: a third VRF that the cluster reaches, pods, a source around an address of a connection, a segment
 /// inside a prefix of its Destination, and one that is not announced.
 const MORE: &str = "
 ---
@@ -109,7 +109,10 @@ const MORE: &str = "
         bgp: {enabled: true, workloadAS: '64999', advertiseTransferNetwork: false}}}
 ---
 {apiVersion: network.t-caas.telekom.com/v1alpha1, kind: PodNetwork, metadata: {name: pods},
- spec: {network: {ipv4: {subnet: 198.51.96.0/19}}, destinations: {matchLabels: {zone: gold}}}}
+ spec: {network: {ipv4: {subnet: 198.18.0.0/19}}, destinations: {matchLabels: {zone: gold}}}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: VRFRouteConfiguration, metadata: {name: gold},
+ spec: {vrf: gold, seq: 10, vni: 400, routeTarget: '64500:400', import: [], export: [], sbrPrefixes: [198.51.96.0/19]}}
 ";
 
 fn more() -> NodeNetworkConfigSpec {
@@ -172,7 +175,7 @@ fn out_of_the_fabric_a_packet_finds_segments_addresses_and_pods_and_an_aggregate
         };
         assert_eq!(vrf_of(end(vrf, "198.51.100.9")), vrf);
     }
-    assert_eq!(end("gold", "198.51.97.5"), End::Host);
+    assert_eq!(end("gold", "198.18.1.5"), End::Host);
 }
 
 #[test]
@@ -183,7 +186,10 @@ fn the_longest_source_is_told_first_since_the_kernel_takes_the_first_rule_that_f
         .iter()
         .map(|r| r.traffic_match.src_prefix.as_deref().unwrap())
         .collect();
-    assert_eq!(sources, ["198.51.100.1/32", "198.51.96.0/19"]);
+    assert_eq!(
+        sources,
+        ["198.51.100.1/32", "198.18.0.0/19", "198.51.96.0/19"]
+    );
 }
 
 #[test]

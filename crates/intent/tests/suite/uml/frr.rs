@@ -2,6 +2,10 @@
 //!
 //! What the node's agent will do one day, in its shortest form. Easy to get wrong: `vtysh -f` gives a line to the daemons
 //! that are there, so all of them must be before the first line.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "files of a kernel of our own, gone with it"
+)]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,17 +20,17 @@ use mooring_testkit::Netns;
 use super::until;
 
 /// The AS of the node.
-pub const AS: u32 = 64512;
+pub(super) const AS: u32 = 64512;
 /// Its side of the trunk to the host, which is in the cluster's VRF.
-pub const TRUNK: &str = "hbn";
+pub(super) const TRUNK: &str = "hbn";
 
 /// The metric of a route that is worse than any other, also in the eyes of FRR.
-pub const LAST: u32 = 4_278_198_272;
+pub(super) const LAST: u32 = 4_278_198_272;
 
 const DAEMONS: [&str; 4] = ["mgmtd", "zebra", "staticd", "bgpd"];
 
 /// FRR in a namespace; it ends with this value.
-pub struct Frr {
+pub(super) struct Frr {
     netns: Netns,
     bin: PathBuf,
     /// Its own directory below `/run/frr`.
@@ -36,7 +40,7 @@ pub struct Frr {
 
 impl Frr {
     /// Not started yet.
-    pub fn new(bin: &Path, netns: &Netns, word: &str) -> Self {
+    pub(super) fn new(bin: &Path, netns: &Netns, word: &str) -> Self {
         Self {
             netns: netns.clone(),
             bin: bin.to_owned(),
@@ -46,7 +50,7 @@ impl Frr {
     }
 
     /// Starts the daemons without any configuration, and waits until they listen.
-    pub fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         accounts();
         let run = self.run_dir();
         for dir in [&run, &Path::new("/etc/frr").join(&self.word)] {
@@ -81,7 +85,7 @@ impl Frr {
     }
 
     /// Ends the daemons, as a crash would.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         for mut daemon in self.daemons.drain(..).rev() {
             let _ = daemon.kill();
             let _ = daemon.wait();
@@ -90,7 +94,7 @@ impl Frr {
 
     /// Reads a configuration into the running daemons.
     #[track_caller]
-    pub fn apply(&self, text: &str) {
+    pub(super) fn apply(&self, text: &str) {
         let file = self.run_dir().join("frr.conf");
         std::fs::write(&file, text).unwrap();
         let said = self.vtysh(&["-f", &file.to_string_lossy()]);
@@ -102,7 +106,7 @@ impl Frr {
 
     /// Asks.
     #[track_caller]
-    pub fn ask(&self, question: &str) -> String {
+    pub(super) fn ask(&self, question: &str) -> String {
         self.vtysh(&["-c", question])
     }
 
@@ -140,7 +144,7 @@ fn accounts() {
 }
 
 /// The tables of a node's VRFs, as its agent gives them: the cluster's own, then by name.
-pub fn tables(spec: &NodeNetworkConfigSpec) -> BTreeMap<String, u32> {
+pub(super) fn tables(spec: &NodeNetworkConfigSpec) -> BTreeMap<String, u32> {
     let names = spec.fabric_vrfs.keys().chain(spec.local_vrfs.keys());
     let others = names.cloned().zip(50..);
     others.chain([("cluster".to_owned(), 10)]).collect()
@@ -148,7 +152,7 @@ pub fn tables(spec: &NodeNetworkConfigSpec) -> BTreeMap<String, u32> {
 
 /// VRFs and segments for `ip -batch`, where the underlay, the cluster's VRF and the trunk in it are there; `vtep` is the
 /// node's address in the fabric.
-pub fn links(spec: &NodeNetworkConfigSpec, vtep: &str) -> String {
+pub(super) fn links(spec: &NodeNetworkConfigSpec, vtep: &str) -> String {
     let mut text = String::new();
     for (name, table) in tables(spec).iter().filter(|(name, _)| *name != "cluster") {
         let _ = writeln!(text, "link add {name} type vrf table {table}");
@@ -185,7 +189,7 @@ pub fn links(spec: &NodeNetworkConfigSpec, vtep: &str) -> String {
 }
 
 /// The pair of links that carries a VRF over the fabric.
-pub fn routed(vni: u32, vrf: &str, vtep: &str) -> String {
+pub(super) fn routed(vni: u32, vrf: &str, vtep: &str) -> String {
     let octets: std::net::Ipv4Addr = vtep.parse().unwrap();
     let [a, b, c, d] = octets.octets();
     let bridge = format!("br.{vni}");
@@ -199,7 +203,7 @@ pub fn routed(vni: u32, vrf: &str, vtep: &str) -> String {
 }
 
 /// A VXLAN below a bridge.
-pub fn tunnel(vni: u32, bridge: &str, vtep: &str) -> String {
+pub(super) fn tunnel(vni: u32, bridge: &str, vtep: &str) -> String {
     format!(
         "link add vx.{vni} type vxlan id {vni} local {vtep} dstport 4789 nolearning\n\
          link set vx.{vni} master {bridge} addrgenmode none\n\
@@ -208,7 +212,7 @@ pub fn tunnel(vni: u32, bridge: &str, vtep: &str) -> String {
 }
 
 /// Steering by source, by family: the kernel shows an IPv4 rule the port and an IPv6 rule the VRF that a packet came in by.
-pub fn rules(spec: &NodeNetworkConfigSpec) -> [String; 2] {
+pub(super) fn rules(spec: &NodeNetworkConfigSpec) -> [String; 2] {
     let tables = tables(spec);
     let mut text = [String::new(), String::new()];
     for policy in spec.cluster_vrf.iter().flat_map(|c| &c.policy_routes) {
@@ -223,10 +227,10 @@ pub fn rules(spec: &NodeNetworkConfigSpec) -> [String; 2] {
 }
 
 /// A part of a configuration that stands for itself. Lines of one that begins with `vrf` have no order.
-pub type Block = Vec<String>;
+pub(super) type Block = Vec<String>;
 
 /// Everything about a node but its underlay; `base` is what the cluster's VRF has from elsewhere.
-pub fn blocks(spec: &NodeNetworkConfigSpec, router: &str, base: &[&str]) -> Vec<Block> {
+pub(super) fn blocks(spec: &NodeNetworkConfigSpec, router: &str, base: &[&str]) -> Vec<Block> {
     let mut blocks = Vec::new();
     let none = Vrf::default();
     let cluster = spec.cluster_vrf.as_ref().unwrap_or(&none);
@@ -352,7 +356,7 @@ fn line<'a>(
 }
 
 /// The text of blocks.
-pub fn text(blocks: &[Block]) -> String {
-    let lines = blocks.iter().flatten();
-    lines.map(|line| format!("{line}\n")).collect()
+pub(super) fn text(blocks: &[Block]) -> String {
+    let lines: Vec<&str> = blocks.iter().flatten().map(String::as_str).collect();
+    lines.join("\n") + "\n"
 }

@@ -19,7 +19,7 @@ use super::{TOLD, until};
 
 /// Who sends and receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub(super) enum Place {
     /// In the segment of two VRFs, on this node.
     Near,
     /// In the same, behind the leaf.
@@ -35,15 +35,15 @@ pub enum Place {
 
 /// What became of a packet.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Arrived {
+pub(super) struct Arrived {
     /// Who saw it.
-    pub at: Vec<Place>,
+    pub(super) at: Vec<Place>,
     /// Whether an answer came.
-    pub answered: bool,
+    pub(super) answered: bool,
 }
 
 /// Everything, running.
-pub struct Lab {
+pub(super) struct Lab {
     node: Netns,
     leaf: Netns,
     places: BTreeMap<Place, Netns>,
@@ -59,20 +59,20 @@ pub struct Lab {
 }
 
 /// The programs of FRR, or a counted skip.
-pub fn frr() -> Option<PathBuf> {
+pub(super) fn frr() -> Option<PathBuf> {
     Some(mooring_testkit::component("frr", "a compiled node in a kernel")?.join("bin"))
 }
 
 /// Lines for `ip`, after options.
 #[track_caller]
-pub fn batch(netns: &Netns, options: &[&str], lines: &str) {
+pub(super) fn batch(netns: &Netns, options: &[&str], lines: &str) {
     let args = [options, &["-batch", "-"]].concat();
     let said = netns.run_with("ip", &args, &[], lines);
     assert_eq!(said.code, Some(0), "{}\n{lines}", said.stderr);
 }
 
 /// Routes of local VRFs that lead into other ones: VRF, prefix, VRF.
-pub fn into_vrfs(netns: &Netns, spec: &NodeNetworkConfigSpec) -> Vec<String> {
+pub(super) fn into_vrfs(netns: &Netns, spec: &NodeNetworkConfigSpec) -> Vec<String> {
     let tables = frr::tables(spec);
     let mut found = Vec::new();
     for name in spec.local_vrfs.keys() {
@@ -104,7 +104,7 @@ fn name(netns: &Netns) -> String {
 
 impl Lab {
     /// Builds it and waits until both sides of the fabric know each other's routes.
-    pub fn new(spec: &NodeNetworkConfigSpec) -> Option<Self> {
+    pub(super) fn new(spec: &NodeNetworkConfigSpec) -> Option<Self> {
         let bin = frr()?;
         let ping = mooring_testkit::component("iputils-ping", "packets in a lab")?.join("bin/ping");
         let sandbox = Sandbox::new("a compiled node").expect("root, with namespaces");
@@ -196,7 +196,7 @@ impl Lab {
     }
 
     /// Where the tables of the node lead a packet, one after the other; also where the leaf hands it back.
-    pub fn walk(&self, from: Place, source: &str, target: &str) -> (Vec<String>, String) {
+    pub(super) fn walk(&self, from: Place, source: &str, target: &str) -> (Vec<String>, String) {
         let mut input = match from {
             Place::Near | Place::Far => Some("l2.11".to_owned()),
             Place::One => Some("l2.10".to_owned()),
@@ -259,7 +259,7 @@ impl Lab {
     }
 
     /// Who gets a packet that ends so.
-    pub fn place(&self, end: &End, target: &str) -> Option<Place> {
+    pub(super) fn place(&self, end: &End, target: &str) -> Option<Place> {
         match end {
             End::Segment { vlan: 10 } => Some(Place::One),
             End::Segment { .. } if target == "192.0.3.9" => Some(Place::Far),
@@ -276,7 +276,13 @@ impl Lab {
     }
 
     /// Sends one echo request after the other, until what became of one is what is wanted, or a few were sent.
-    pub fn send(&self, from: Place, source: &str, target: &str, wanted: &Arrived) -> Arrived {
+    pub(super) fn send(
+        &self,
+        from: Place,
+        source: &str,
+        target: &str,
+        wanted: &Arrived,
+    ) -> Arrived {
         let mut last = Arrived::default();
         // The first one may be lost to neighbours that are not known yet.
         for _ in 0..3 {
@@ -319,7 +325,7 @@ impl Lab {
     }
 
     /// With which communities the leaf has a route.
-    pub fn communities(&self, vrf: &str, prefix: &str) -> Vec<String> {
+    pub(super) fn communities(&self, vrf: &str, prefix: &str) -> Vec<String> {
         let family = if prefix.contains(':') { "ipv6" } else { "ipv4" };
         let mut told = self.told.borrow_mut();
         let told = told.entry(family).or_insert_with(|| {

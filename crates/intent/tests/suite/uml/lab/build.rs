@@ -22,12 +22,11 @@ pub(super) const TARGETS: [&str; 7] = [
     "2001:db8:b::1",
 ];
 /// At the node's host: two addresses that lead somewhere, and pods.
-pub(super) const AT_HOST: [&str; 4] =
-    ["198.51.100.1", "2001:db8:9::1", "198.51.97.5", "10.244.0.9"];
+pub(super) const AT_HOST: [&str; 4] = ["198.51.100.1", "2001:db8:9::1", "198.18.1.5", "10.244.0.9"];
 /// What the cluster's VRF has beside the configuration: its pods, and everything else over the host.
 pub(super) const BASE: [&str; 6] = [
     "ip route 198.51.100.1/32 100.64.0.2",
-    "ip route 198.51.97.5/32 100.64.0.2",
+    "ip route 198.18.1.5/32 100.64.0.2",
     "ip route 10.244.0.0/24 100.64.0.2",
     "ip route 0.0.0.0/0 100.64.0.2",
     "ipv6 route 2001:db8:9::1/128 fd64::2",
