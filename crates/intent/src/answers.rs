@@ -86,7 +86,8 @@ impl Answers {
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
                 (Some(one), Some(other)) if one == other => {
-                    (ours.next(), theirs.next());
+                    ours.next();
+                    theirs.next();
                     continue;
                 }
                 (Some((one, _)), Some((other, _))) => one.cmp(other),

@@ -256,6 +256,11 @@ pub(crate) fn node_key(key: &str, node: &str) -> String {
     format!("{key}/node/{node}")
 }
 
+/// The node whose answer a key is.
+pub(crate) fn node_of(key: &str) -> Option<&str> {
+    key.rsplit_once("/node/").map(|(_, node)| node)
+}
+
 /// `Kind/name`, lower case: the beginning of keys.
 pub(crate) fn key_of(id: &ObjectRef) -> String {
     format!("{}/{}", id.kind.to_lowercase(), id.name)

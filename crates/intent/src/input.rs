@@ -268,6 +268,11 @@ pub(crate) fn claim_key(namespace: &str, name: &str) -> String {
     format!("claim/{namespace}/{name}")
 }
 
+/// Whether a key is that of a claim.
+pub(crate) fn is_claim(key: &str) -> bool {
+    key.starts_with("claim/")
+}
+
 /// A finding about an object.
 pub(crate) fn error(code: Code, id: &ObjectRef, field: &str, message: String) -> Finding {
     Finding::error(code, message).on(id).at(field)

@@ -22,8 +22,9 @@ use mooring_api::kinds::schiff::{NodeNetplanConfigSpec, NodeNetworkConfigSpec};
 use serde_json::{Value, json};
 
 use self::peer::Dummy;
-use crate::compile::{Context, loopback_key, node_key};
+use crate::compile::{Context, loopback_key, node_key, node_of};
 use crate::form::{Item, Peer, Who};
+use crate::input::is_claim;
 use crate::{Answers, Compiled, Form, status};
 
 /// What a node is told. Nodes that are told the same share it.
@@ -69,7 +70,12 @@ pub(crate) fn nodes(
     before: Option<&Compiled>,
 ) -> BTreeMap<String, NodeConfig> {
     let differing = before.map(|before| before.given.differing(context.answers));
-    let differing = differing.unwrap_or_default();
+    // A key says whose it is, except that of a claim, whose name may be a hash.
+    let (claims, others): (BTreeSet<&str>, BTreeSet<&str>) = differing
+        .unwrap_or_default()
+        .into_iter()
+        .partition(|key| is_claim(key));
+    let heard: BTreeSet<&str> = others.into_iter().filter_map(node_of).collect();
     let mut classes: BTreeMap<Vec<usize>, Arc<Class>> = BTreeMap::new();
     let mut nodes = BTreeMap::new();
     let places = form.places(&context.nodes).into_iter();
@@ -82,7 +88,8 @@ pub(crate) fn nodes(
             same.map_or_else(new, |was| Arc::clone(&was.class))
         });
         let same = was.filter(|was| {
-            Arc::ptr_eq(&was.class, class) && !class.asks_any(&node.name, &differing)
+            let heard = heard.contains(node.name.as_str()) || class.asks_any(&node.name, &claims);
+            Arc::ptr_eq(&was.class, class) && !heard
         });
         let config = match same {
             Some(was) => was.clone(),
@@ -150,8 +157,9 @@ impl Class {
         devices.flatten().map(move |key| node_key(key, node))
     }
 
+    /// Whether one of these claims is asked; a host asks none.
     fn asks_any(&self, node: &str, keys: &BTreeSet<&str>) -> bool {
-        let mut asked = self.agent_asks(node).chain(self.host_asks(node));
+        let mut asked = self.agent_asks(node);
         !keys.is_empty() && asked.any(|key| keys.contains(key.as_str()))
     }
 

@@ -322,9 +322,9 @@ pub(crate) struct Consumer {
 
 /// Consumers whose prefixes are reached through other VRFs by somebody else on a node of theirs.
 pub(crate) fn ambiguous(nodes: &Nodes<'_>, consumers: &[Consumer]) -> BTreeSet<ObjectRef> {
+    type Way<'a> = (&'a BTreeSet<String>, &'a BTreeSet<Cidr>, &'a Scope);
     // Many consumers lead to the same prefixes from the same nodes: these are asked once.
-    let mut alike: BTreeMap<(&BTreeSet<String>, &BTreeSet<Cidr>, &Scope), Vec<&ObjectRef>> =
-        BTreeMap::new();
+    let mut alike: BTreeMap<Way<'_>, Vec<&ObjectRef>> = BTreeMap::new();
     for consumer in consumers {
         let key = (&consumer.vrfs, &consumer.prefixes, &consumer.scope);
         alike.entry(key).or_default().push(&consumer.id);

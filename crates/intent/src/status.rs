@@ -60,9 +60,10 @@ pub(crate) fn statuses(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<Obje
                 said => said.clone(),
             },
         };
-        status["conditions"] = match draft.is_bad() {
-            true => value(&conditions(&draft.findings)),
-            false => good.clone(),
+        status["conditions"] = if draft.is_bad() {
+            value(&conditions(&draft.findings))
+        } else {
+            good.clone()
         };
         statuses.insert(id.clone(), status);
     }

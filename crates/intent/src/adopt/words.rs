@@ -110,7 +110,7 @@ pub(super) fn with_peers(
         .map(|i| i.cidr);
     let own: Vec<Cidr> = spec.network.subnets().collect();
     let prefixes: Vec<Cidr> = announced.filter(|p| !own.contains(p)).collect();
-    let routes = (!prefixes.is_empty()).then(|| Route {
+    let routes = (!prefixes.is_empty()).then_some(Route {
         prefixes,
         direction: Some(RouteDirection::Export),
     });

@@ -114,12 +114,10 @@ fn every_kind_ends_in_nodes_platform_and_status_in_every_family() {
             }
             families(&network, &mut told);
             families(&netplan, &mut told);
-            compiled
-                .platform
-                .iter()
-                .for_each(|o| families(o, &mut told));
-            own.iter()
-                .for_each(|(_, status)| families(status, &mut told));
+            let said = own.iter().map(|(_, status)| *status);
+            for value in compiled.platform.iter().chain(said) {
+                families(value, &mut told);
+            }
             assert_eq!(told.into_iter().collect::<Vec<_>>(), wanted, "{name}");
         }
     }

@@ -104,7 +104,7 @@ spec:
             "the node's agent is told the same"
         );
     }
-    let vlans = |c: &mooring_intent::Compiled| -> Vec<String> {
+    let vlans = |c: &Compiled| -> Vec<String> {
         let network = &c.nodes["worker-1"].netplan.desired_state.network;
         network.vlans.keys().cloned().collect()
     };
