@@ -103,10 +103,11 @@ while :; do sleep 60; done
 
 fn along(all: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
     let goes = |name: &str| {
+        let mut prefixes = ALONG_BY_PREFIX.iter();
+        // Cargo names some after programs, which may have a dash in them: a shell knows no such variable.
+        let is_shell = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
         ALONG.contains(&name)
-            || ALONG_BY_PREFIX
-                .iter()
-                .any(|prefix| name.starts_with(prefix))
+            || prefixes.any(|prefix| name.starts_with(prefix)) && name.bytes().all(is_shell)
     };
     let mut kept: Vec<_> = all.filter(|(name, _)| goes(name)).collect();
     kept.sort();
@@ -128,7 +129,14 @@ mod tests {
 
     #[test]
     fn variables_of_cargo_and_ours_go_along_and_others_do_not() {
-        let all = ["PATH", "MOORING_ORACLES", "SECRET", "CARGO_PKG_NAME"];
+        let dashed = "CARGO_BIN_EXE_moor-cni";
+        let all = [
+            "PATH",
+            "MOORING_ORACLES",
+            "SECRET",
+            "CARGO_PKG_NAME",
+            dashed,
+        ];
         let all = all.map(|name| (name.to_owned(), "it's".to_owned()));
         let names: Vec<String> = along(all.into_iter()).into_iter().map(|(n, _)| n).collect();
         assert_eq!(names, ["CARGO_PKG_NAME", "MOORING_ORACLES", "PATH"]);
