@@ -179,3 +179,35 @@ fn one_change_touches_the_nodes_of_its_group_alone() {
         assert_eq!(same, name == "n0" || name == "n1", "{name}");
     }
 }
+
+#[test]
+fn an_address_that_somebody_else_gave_reaches_the_node_that_claimed_it() {
+    let all = "
+{apiVersion: v1, kind: Node, metadata: {name: a}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: b}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Destination, metadata: {name: red, labels: {zone: red}},
+ spec: {vrf: red, vni: 100, routeTarget: '64500:100',
+        loopbacks: [{name: lo.x, poolRef: {apiGroup: ipam.cluster.x-k8s.io, kind: InClusterIPPool, name: p}}]}}
+---
+{apiVersion: network.t-caas.telekom.com/v1alpha1, kind: Layer2Attachment, metadata: {name: s},
+ spec: {network: {vlanID: 1, vni: 1, ipv4: {subnet: 192.0.2.0/24}}, interfaceName: s, destinations: {matchLabels: {zone: red}}}}
+";
+    let came = "---
+{apiVersion: ipam.cluster.x-k8s.io/v1beta1, kind: IPAddress, metadata: {name: red-lo.x-b, namespace: default},
+ spec: {claimRef: {name: red-lo.x-b}, poolRef: {kind: InClusterIPPool, name: p}, address: 10.99.0.7, prefix: 24}}
+";
+    let (answers, prior) = (Answers::default(), Prior::default());
+    let before = compile(&Inputs::read(&documents(all)), &answers, &prior);
+    let inputs = Inputs::read(&documents(&format!("{all}{came}")));
+    let again = recompile(&before, &inputs, &answers, &prior);
+    assert_eq!(bytes(&again), bytes(&compile(&inputs, &answers, &prior)));
+    let loopbacks = |node: &str| {
+        again.nodes[node].network.fabric_vrfs["red"]
+            .vrf
+            .loopbacks
+            .len()
+    };
+    assert_eq!((loopbacks("a"), loopbacks("b")), (0, 1));
+}
