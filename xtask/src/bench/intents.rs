@@ -4,23 +4,28 @@
 //!  twenty Destinations in twenty VRFs; every attachment is of one group and one VRF; every node of one group
 //! ```
 //!
-//! One change is the dearest of three: another MTU for a segment, a prefix more on a Destination, a node more.
+//! One change is one of three: another MTU for a segment, a prefix more on a Destination, a node more. The curve shows the dearest.
 //!
-//! Times are of the processor: deciding waits for nothing. Easy to get wrong: the budget is for deciding. Reading objects and taking addresses stand beside it, since the hands do
+//! Easy to get wrong: the budget is for deciding. Reading objects and taking addresses stand beside it, since the hands do
 //! them once and keep what they read.
 
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use mooring_intent::{Answers, Compiled, Inputs, Prior, allocate, compile, recompile, wants};
 use serde_json::Value;
 
-use super::measure::{cpu_time, seconds};
+use super::measure::seconds;
 use super::{Curve, Report, Row, peak_kib};
 
 const RUNS: usize = 5;
 const GROUPS: usize = 20;
+const CHANGES: [&str; 3] = [
+    "one change, another MTU",
+    "one change, a prefix more",
+    "one change, a node more",
+];
 /// 1,000 nodes in 20 groups, 1,000 attachments, 50 per node: all of it, and one change.
 const BUDGET: (usize, Duration, Duration) =
     (1_000, Duration::from_secs(1), Duration::from_millis(50));
@@ -30,7 +35,7 @@ struct Cost {
     read: Duration,
     addresses: Duration,
     full: Duration,
-    change: Duration,
+    changes: [Duration; 3],
     peak_kib: u64,
 }
 
@@ -54,17 +59,17 @@ pub(super) fn intents() -> Result<Report> {
             nodes.to_string(),
             attachments.to_string(),
             seconds(cost.full),
-            seconds(cost.change),
+            seconds(cost.changes.into_iter().max().unwrap_or_default()),
             seconds(cost.read),
             seconds(cost.addresses),
             format!("{} MiB", cost.peak_kib.div_ceil(1024)),
         ]);
         if (nodes, attachments) == (BUDGET.0, BUDGET.0) {
             let work = "1,000 nodes in 20 groups, 1,000 attachments";
-            for (what, took, budget) in [
-                ("full compile", cost.full, BUDGET.1),
-                ("one change", cost.change, BUDGET.2),
-            ] {
+            let changes = CHANGES.into_iter().zip(cost.changes);
+            let changes = changes.map(|(what, took)| (what, took, BUDGET.2));
+            let full = ("full compile", cost.full, BUDGET.1);
+            for (what, took, budget) in std::iter::once(full).chain(changes) {
                 report.rows.push(Row::new(
                     &format!("{work}: {what}"),
                     &format!("≤ {}", seconds(budget)),
@@ -88,29 +93,29 @@ fn best(nodes: usize, attachments: usize) -> Result<Cost> {
     let mut best: Option<Cost> = None;
     for _ in 0..RUNS {
         super::render::forget_peak()?;
-        let begin = cpu_time()?;
+        let begin = Instant::now();
         let inputs = Inputs::read(&objects);
-        let read = cpu_time()? - begin;
-        let begin = cpu_time()?;
+        let read = begin.elapsed();
+        let begin = Instant::now();
         let (answers, _) = allocate(&wants(&inputs), &Answers::default());
-        let addresses = cpu_time()? - begin;
-        let begin = cpu_time()?;
+        let addresses = begin.elapsed();
+        let begin = Instant::now();
         let compiled = compile(&inputs, &answers, &Prior::default());
-        let full = cpu_time()? - begin;
+        let full = begin.elapsed();
         sound(&compiled, nodes)?;
-        let change = change(&inputs, &answers, &compiled)?;
+        let changes = changes(&inputs, &answers, &compiled)?;
         let now = Cost {
             read,
             addresses,
             full,
-            change,
+            changes,
             peak_kib: peak_kib()?,
         };
         best = Some(best.map_or(now, |best| Cost {
             read: best.read.min(now.read),
             addresses: best.addresses.min(now.addresses),
             full: best.full.min(now.full),
-            change: best.change.min(now.change),
+            changes: std::array::from_fn(|nth| best.changes[nth].min(now.changes[nth])),
             peak_kib: best.peak_kib.max(now.peak_kib),
         }));
     }
@@ -127,8 +132,8 @@ fn sound(compiled: &Compiled, nodes: usize) -> Result<()> {
     Ok(())
 }
 
-/// The dearest of three changes, each compiled against what ran.
-fn change(inputs: &Inputs, answers: &Answers, ran: &Compiled) -> Result<Duration> {
+/// Three changes, each compiled against what ran.
+fn changes(inputs: &Inputs, answers: &Answers, ran: &Compiled) -> Result<[Duration; 3]> {
     let mut mtu = inputs.clone();
     mtu.layer2_attachments[0].spec.mtu = 9_000;
     let mut prefix = inputs.clone();
@@ -139,19 +144,20 @@ fn change(inputs: &Inputs, answers: &Answers, ran: &Compiled) -> Result<Duration
     another.name.push('x');
     node.nodes.insert(1, another);
     let prior = Prior::new(ran.contributions.clone());
-    let mut dearest = Duration::ZERO;
-    for (changed, same) in [(mtu, false), (prefix, false), (node, true)] {
+    let mut took = [Duration::ZERO; 3];
+    let changed = [(mtu, false), (prefix, false), (node, true)];
+    for (took, (changed, same)) in took.iter_mut().zip(changed) {
         let (answers, _) = allocate(&wants(&changed), answers);
-        let begin = cpu_time()?;
+        let begin = Instant::now();
         let compiled = recompile(ran, &changed, &answers, &prior);
-        dearest = dearest.max(cpu_time()? - begin);
+        *took = begin.elapsed();
         ensure!((compiled.digest == ran.digest) == same, "another change");
         ensure!(
             compiled.nodes.len() == changed.nodes.len(),
             "a node is missing"
         );
     }
-    Ok(dearest)
+    Ok(took)
 }
 
 fn network(nodes: usize, attachments: usize) -> String {
