@@ -6,9 +6,47 @@ use super::node::{Node, Type};
 use super::path::Path;
 
 /// The patterns of our schemas in words. A test fails when a schema has a pattern that is not here.
-const PATTERNS: [(&str, &str); 6] = [
+const PATTERNS: [(&str, &str); 17] = [
     (r"^[^\s/:]{1,15}$", INTERFACE),
     (r"^([^\s/:]{1,15})?$", INTERFACE),
+    (r"(?:[[:xdigit:]]{2}:){5}[[:xdigit:]]{2}", MAC),
+    (r"^([0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}$", MAC),
+    (
+        r"^((([0-9]{1,3}\.){3}[0-9]{1,3})|(([0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}))$",
+        "an address, such as 192.0.2.1 or 2001:db8::1",
+    ),
+    (
+        r"^([0-9]+[hms])+$|^0$",
+        "a span of time, such as 30s or 1m30s",
+    ),
+    (
+        r"^([1-9][0-9]*)?$",
+        "an AS number, such as 64512, or nothing",
+    ),
+    (
+        r"^[0-9]{1,5}:[0-9]{1,5}$",
+        "a BGP community, such as 64500:999",
+    ),
+    (
+        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        "a name of small letters, digits and dashes, such as edge-1",
+    ),
+    (
+        r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$",
+        "a name of letters, digits, dots, dashes and underscores that begins with a letter or digit",
+    ),
+    (
+        r"^[a-z][a-z0-9-]*$",
+        "a name of small letters, digits and dashes that begins with a letter",
+    ),
+    (
+        "^[0-9a-f][26ae](:[0-9a-f]{2}){2}$",
+        "the first half of a MAC that is nobody's own, such as 02:4d:52",
+    ),
+    (
+        r"^([0-9]{1,10}|([0-9]{1,3}\.){3}[0-9]{1,3}):[0-9]{1,10}$",
+        "a route target, such as 64512:1000 or 192.0.2.1:1000",
+    ),
     (
         r"^[0-9]{1,4}(:[0-9]{1,4})?$",
         "a number of VLANs (10) or a range of them (100:199)",
@@ -27,6 +65,7 @@ const PATTERNS: [(&str, &str); 6] = [
     ),
 ];
 
+const MAC: &str = "a MAC address, such as 02:00:5e:10:00:01";
 const INTERFACE: &str =
     "an interface name: at most 15 characters, no slash, no colon, no white space";
 
@@ -135,7 +174,14 @@ mod tests {
         assert_eq!(near("x", known()), None);
     }
 
-    #[cfg(all(feature = "nephio", feature = "multus"))]
+    #[cfg(all(
+        feature = "configsync",
+        feature = "mooring",
+        feature = "multus",
+        feature = "nephio",
+        feature = "porch",
+        feature = "schiff"
+    ))]
     #[test]
     fn every_pattern_of_a_schema_has_words_and_is_used() {
         fn patterns(schema: &Value, found: &mut Vec<String>) {
@@ -154,9 +200,11 @@ mod tests {
         for kind in crate::kinds::all() {
             patterns(kind.schema(), &mut found);
         }
-        for pattern in &found {
-            assert!(PATTERNS.iter().any(|(p, _)| p == pattern), "{pattern}");
-        }
+        found.sort();
+        found.dedup();
+        let known = |pattern: &String| PATTERNS.iter().any(|(p, _)| p == pattern);
+        let unknown: Vec<&String> = found.iter().filter(|p| !known(p)).collect();
+        assert!(unknown.is_empty(), "{unknown:#?}");
         for (pattern, _) in PATTERNS {
             assert!(found.iter().any(|p| p == pattern), "unused: {pattern}");
         }
