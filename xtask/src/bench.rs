@@ -116,7 +116,12 @@ pub(crate) fn run(name: Option<&str>) -> Result<()> {
     if chosen.is_empty() {
         bail!("no such bench; there are {}", BENCHES.join(", "));
     }
-    let mut text = heading()?;
+    let path = root().join("docs/bench.md");
+    let mut page = match name {
+        Some(_) => fs::read_to_string(&path).context("cannot read docs/bench.md")?,
+        None => HEADING.to_owned(),
+    };
+    let place = place()?;
     for bench in chosen {
         eprintln!("bench: {bench} …");
         let child = [
@@ -144,13 +149,22 @@ pub(crate) fn run(name: Option<&str>) -> Result<()> {
         for curve in &report.curves {
             println!("{}", curve.markdown());
         }
-        text.push_str(&report.markdown(bench));
+        // After each: what was measured is kept when a later one fails.
+        page = with_part(&page, bench, &report.markdown(bench, &place));
+        fs::write(&path, &page).context("cannot write docs/bench.md")?;
     }
-    if name.is_none() {
-        fs::write(root().join("docs/bench.md"), text).context("cannot write docs/bench.md")?;
-        println!("wrote docs/bench.md");
-    }
+    println!("wrote docs/bench.md");
     Ok(())
+}
+
+/// The page with one part new: in its place, or at the end.
+fn with_part(page: &str, name: &str, part: &str) -> String {
+    let begin = format!("\n## {name}\n");
+    let Some((head, rest)) = page.split_once(&begin) else {
+        return format!("{page}{part}");
+    };
+    let tail = rest.find("\n## ").map_or("", |next| &rest[next..]);
+    format!("{head}{part}{tail}")
 }
 
 /// The child's side: measures in this process and prints the report.
@@ -173,7 +187,13 @@ fn high_water_mark(status: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-fn heading() -> Result<String> {
+/// Begins the page.
+const HEADING: &str = "<!-- Written by `cargo xtask bench`; do not edit. -->\n\n# Benchmarks\n\n\
+     Numbers of two machines do not compare; ratios are taken side by side in one run. Peak memory is that of a process\n\
+     which ran this bench and nothing else. `cargo xtask bench NAME` writes its own part anew.\n";
+
+/// Where and on what something is measured.
+fn place() -> Result<String> {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo
         .lines()
@@ -185,11 +205,7 @@ fn heading() -> Result<String> {
             .args(["rev-parse", "--short", "HEAD"])
             .current_dir(root()),
     )?;
-    Ok(format!(
-        "<!-- Written by `cargo xtask bench`; do not edit. -->\n\n# Benchmarks\n\n\
-         On {model}, {cores} cores, at commit {commit}. Numbers of two machines do not compare; ratios are taken\n\
-         side by side in one run. Peak memory is that of a process which ran this bench and nothing else.\n"
-    ))
+    Ok(format!("On {model}, {cores} cores, at commit {commit}."))
 }
 
 impl Row {
@@ -211,8 +227,8 @@ impl Curve {
 }
 
 impl Report {
-    fn markdown(&self, name: &str) -> String {
-        let mut out = format!("\n## {name}\n");
+    fn markdown(&self, name: &str, place: &str) -> String {
+        let mut out = format!("\n## {name}\n\n{place}\n");
         if !self.rows.is_empty() {
             out.push_str("\n| work | budget | measured | |\n|---|---|---|---|\n");
         }
@@ -240,6 +256,16 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_is_written_in_its_place_or_at_the_end() {
+        let page = "# B\n\n## ipam\n\nold\n\n## book\n\nkept\n";
+        let new = with_part(page, "ipam", "\n## ipam\n\nnew\n");
+        assert_eq!(new, "# B\n\n## ipam\n\nnew\n\n## book\n\nkept\n");
+        let last = with_part(&new, "book", "\n## book\n\nanother\n");
+        assert_eq!(last, "# B\n\n## ipam\n\nnew\n\n## book\n\nanother\n");
+        assert!(with_part(&new, "cni", "\n## cni\n").ends_with("kept\n\n## cni\n"));
+    }
 
     #[test]
     fn peak_memory_is_read_from_the_status_of_the_process() {
@@ -270,7 +296,7 @@ mod tests {
         let json = serde_json::to_string(&report).unwrap();
         let text = serde_json::from_str::<Report>(&json)
             .unwrap()
-            .markdown("package");
+            .markdown("package", "Here.");
         assert!(
             text.contains("| render | ≤ 10 ms | 12 ms | missed |"),
             "{text}"
