@@ -1,18 +1,47 @@
 //! Programs that end: one that takes too long is killed, with all that it started.
 //!
-//! Whoever runs a program for a test calls this. The bound is ours and not the program `timeout`'s: in a kernel of our own the
+//! Whoever runs a program for a test calls [`bounded`]; a machine, whose console is read while it runs, has a [`Clock`]. The bound is ours and not the program `timeout`'s: in a kernel of our own the
 //! start of a program is what costs, and this one would be started for every other.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::Said;
+
+/// Kills a process with its group, unless it is stopped in time.
+pub(crate) struct Clock {
+    done: Sender<()>,
+    thread: JoinHandle<bool>,
+}
+
+impl Clock {
+    /// For a child that leads a group of its own.
+    pub(crate) fn of(child: &Child, bound: Duration) -> Self {
+        let group = Pid::from_child(child);
+        let (done, waits) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let late = waits.recv_timeout(bound) == Err(RecvTimeoutError::Timeout);
+            if late {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            late
+        });
+        Self { done, thread }
+    }
+
+    /// Stops it; whether it had to kill.
+    pub(crate) fn stop(self) -> bool {
+        drop(self.done);
+        self.thread.join().unwrap_or_default()
+    }
+}
 
 /// Runs it with this text on its stdin and waits for its end. One that was killed has no code.
 pub(crate) fn bounded(command: &mut Command, stdin: &str, bound: Duration) -> io::Result<Said> {
@@ -22,28 +51,19 @@ pub(crate) fn bounded(command: &mut Command, stdin: &str, bound: Duration) -> io
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let group = Pid::from_child(&child);
-    let (done, waits) = mpsc::channel::<()>();
-    let clock = std::thread::spawn(move || {
-        let late = waits.recv_timeout(bound) == Err(RecvTimeoutError::Timeout);
-        if late {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        late
-    });
-    let pipe = child.stdin.take();
-    let mut pipe = pipe.filter(|_| !stdin.is_empty());
+    let clock = Clock::of(&child, bound);
+    let pipe = child.stdin.take().filter(|_| !stdin.is_empty());
     let output = std::thread::scope(|scope| {
         // From a thread: a program that writes much before it reads on would wait for us, and we for it.
-        if let Some(mut pipe) = pipe.take() {
+        if let Some(mut pipe) = pipe {
             // A program that does not read its stdin closes it, which is no failure.
             scope.spawn(move || _ = pipe.write_all(stdin.as_bytes()));
         }
         child.wait_with_output()
     });
-    drop(done);
+    let late = clock.stop();
     let mut said = Said::from(output?);
-    if clock.join().unwrap_or_default() {
+    if late {
         let seconds = bound.as_secs();
         let _ = writeln!(said.stderr, "\nit was ended after {seconds} s");
     }

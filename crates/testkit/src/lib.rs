@@ -27,7 +27,7 @@ mod netns;
 mod port;
 #[cfg(feature = "kernels")]
 mod qemu;
-#[cfg(any(feature = "netns", feature = "control-plane", feature = "kernels"))]
+#[cfg(any(feature = "netns", feature = "control-plane"))]
 mod said;
 mod skip;
 mod tool;
@@ -49,7 +49,7 @@ pub use git_server::GitServer;
 pub use netns::{Netns, Sandbox};
 #[cfg(feature = "kernels")]
 pub use qemu::{Qemu, qemu_suite};
-#[cfg(any(feature = "netns", feature = "control-plane", feature = "kernels"))]
+#[cfg(any(feature = "netns", feature = "control-plane"))]
 pub use said::Said;
 pub use skip::{oracles, skip};
 pub use tool::component;

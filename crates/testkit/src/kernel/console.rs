@@ -9,12 +9,12 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::MARK;
+use crate::bounded::Clock;
 use crate::{Said, must};
 
 /// What came out.
@@ -73,13 +73,9 @@ struct Running(Child);
 impl Drop for Running {
     fn drop(&mut self) {
         // Nothing in the machine is worth a clean halt: its files are ours, read-only.
-        end(Pid::from_child(&self.0));
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         let _ = self.0.wait();
     }
-}
-
-fn end(group: Pid) {
-    let _ = kill_process_group(group, Signal::KILL);
 }
 
 /// Runs the machine and reads its console until the command ends, or `bound` is over; each line is handed on as it comes.
@@ -109,20 +105,11 @@ pub(crate) fn watch(
         Err(e) => panic!("cannot start setpriv: {e}"),
     };
     let stdout = running.0.stdout.take().expect("stdout was piped");
-    let group = Pid::from_child(&running.0);
-    let (done, waits) = mpsc::channel::<()>();
-    let clock = std::thread::spawn(move || {
-        let late = waits.recv_timeout(bound) == Err(RecvTimeoutError::Timeout);
-        if late {
-            end(group);
-        }
-        late
-    });
+    let clock = Clock::of(&running.0, bound);
     let mut console = Console::default();
     read(BufReader::new(stdout), &mut console, &mut each);
     // First the clock, so that it cannot end somebody who got this number later.
-    drop(done);
-    let late = clock.join().unwrap_or_default();
+    let late = clock.stop();
     drop(running);
     let said = must(fs::read(complaints), "read", complaints);
     console.machine.push_str(&String::from_utf8_lossy(&said));
