@@ -10,19 +10,27 @@
 mod http;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::{must, port};
+
+/// How long a port may stay taken after its server has stopped.
+const BOUND: Duration = Duration::from_secs(10);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A server of bare repositories on 127.0.0.1. It and its repositories go when it is dropped.
 pub struct GitServer {
     port: u16,
-    dir: tempfile::TempDir,
+    /// Holds the repositories as long as the server lives.
+    _dir: tempfile::TempDir,
     shared: Arc<Shared>,
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
@@ -61,13 +69,15 @@ impl GitServer {
             stopping: AtomicBool::new(false),
             requests: Mutex::default(),
         };
+        let socket = port::listen().unwrap_or_else(|| panic!("no port is free"));
+        let address = must(socket.local_addr(), "listen for", dir.path());
         let server = Self {
-            port: port::free().unwrap_or_else(|| panic!("no port is free")),
-            dir,
+            port: address.port(),
+            _dir: dir,
             shared: Arc::new(shared),
             accepting: Mutex::default(),
         };
-        server.start_again();
+        server.serve(socket);
         server
     }
 
@@ -136,15 +146,26 @@ impl GitServer {
 
     /// Git is back, on the same port with the same repositories.
     pub fn start_again(&self) {
-        let mut accepting = lock(&self.accepting);
-        if accepting.is_some() {
+        if lock(&self.accepting).is_some() {
             return;
         }
-        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port));
-        let socket = must(socket, "listen for", self.dir.path());
+        let end = Instant::now() + BOUND;
+        loop {
+            match TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)) {
+                Ok(socket) => return self.serve(socket),
+                // A child that another thread is just starting has a copy of the old socket until its `exec`.
+                Err(e) if e.kind() == ErrorKind::AddrInUse && Instant::now() < end => {
+                    std::thread::sleep(PAUSE);
+                }
+                Err(e) => panic!("cannot listen on port {}: {e}", self.port),
+            }
+        }
+    }
+
+    fn serve(&self, socket: TcpListener) {
         self.shared.stopping.store(false, Ordering::SeqCst);
         let shared = Arc::clone(&self.shared);
-        *accepting = Some(std::thread::spawn(move || {
+        *lock(&self.accepting) = Some(std::thread::spawn(move || {
             for connection in socket.incoming().flatten() {
                 if shared.stopping.load(Ordering::SeqCst) {
                     return;

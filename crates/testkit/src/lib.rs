@@ -47,6 +47,8 @@ pub use diff::unified;
 pub use git_server::GitServer;
 #[cfg(feature = "netns")]
 pub use netns::{Netns, Sandbox};
+#[cfg(any(feature = "control-plane", feature = "git-server"))]
+pub use port::free_port;
 #[cfg(feature = "kernels")]
 pub use qemu::{Qemu, qemu_suite};
 #[cfg(any(feature = "netns", feature = "control-plane"))]

@@ -13,16 +13,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u32 = 20_000;
 const COUNT: u32 = 12_000;
 
-/// A port that nobody listens on at this moment; somebody may take it before it is used, and then another is asked for.
-pub(crate) fn free() -> Option<u16> {
+/// A port for a program that will be started; somebody may take it before that listens, and then another is asked for.
+pub fn free_port() -> Option<u16> {
+    let socket = listen()?;
+    Some(socket.local_addr().ok()?.port())
+}
+
+/// A socket on a port that nobody else had.
+///
+/// Whoever can keep it should: a child that another thread starts at this moment holds a copy of it until its `exec`, and
+/// for so long the port stays taken after it was given up here.
+pub(crate) fn listen() -> Option<TcpListener> {
     // Processes start at different places, so that two of them seldom want the same.
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(97);
     (0..COUNT).find_map(|_| {
         let nth = NEXT.fetch_add(1, Ordering::Relaxed);
         let port = u16::try_from(FIRST + start.wrapping_add(nth) % COUNT).ok()?;
-        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
-        Some(port)
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()
     })
 }
 
@@ -107,9 +115,9 @@ mod tests {
 
     #[test]
     fn a_free_port_is_outside_the_range_of_clients_and_nobody_listens_on_it() {
-        let port = free().unwrap();
+        let port = free_port().unwrap();
         assert!((20_000..32_000).contains(&port), "{port}");
-        assert_ne!(free(), Some(port), "the next one is another");
+        assert_ne!(free_port(), Some(port), "the next one is another");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The work of `up` and `down`, in the process that has the testkit.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -109,7 +109,8 @@ fn admit_through(plane: &ControlPlane, webhook: SocketAddr) -> Result<()> {
 
 /// An address of this machine that nobody listens on.
 fn free() -> Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+    let port = mooring_testkit::free_port().context("no port is free")?;
+    Ok((Ipv4Addr::LOCALHOST, port).into())
 }
 
 fn wait_until_ready(controller: &Detached, address: SocketAddr) -> Result<()> {

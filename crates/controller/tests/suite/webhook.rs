@@ -1,11 +1,10 @@
 //! Admission: every rule of the webhook refuses something and admits something, by name; and it never stands in the way
 //! of what CEL decides.
 
-use std::net::TcpListener;
-
 use mooring_api::{Family, Time};
 use mooring_book::{KubeOptions, KubeStore};
 use mooring_ipam::{Claim, Holder, InstanceKey, Kind, Order, Pools, Prefix, Want};
+use mooring_testkit::free_port;
 use serde_json::{Value, json};
 
 use crate::harness::{Cluster, Controller, until};
@@ -70,7 +69,7 @@ fn object(part: &str) -> String {
 /// A server with the webhook beside it, and the webhook.
 fn start() -> Option<(Cluster, Controller)> {
     let cluster = Cluster::own()?;
-    let port = free_port();
+    let port = free_port().unwrap();
     cluster.create(
         "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
         &configuration(port),
@@ -79,11 +78,6 @@ fn start() -> Option<(Cluster, Controller)> {
     let args = ["--webhook-listen", &listen, "--webhook-names", "127.0.0.1"];
     let controller = Controller::start(&cluster, &["webhook"], &args);
     Some((cluster, controller))
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// Whether what a case refuses is refused with its code; what was said where not.
@@ -265,7 +259,7 @@ fn a_certificate_from_files_is_served_and_who_filled_the_bundle_is_left_alone() 
     let write = |name: &str, text: String| std::fs::write(dir.path().join(name), text).unwrap();
     write("tls.crt", made.cert.pem());
     write("tls.key", made.signing_key.serialize_pem());
-    let port = free_port();
+    let port = free_port().unwrap();
     let mut wanted = configuration(port);
     let bundle = k8s_openapi::ByteString(made.cert.pem().into_bytes());
     wanted["webhooks"][0]["clientConfig"]["caBundle"] = json!(bundle);

@@ -13,7 +13,7 @@ use super::flags::{self, Credential, Ports};
 use super::https::Trust;
 use super::process::{Life, Process};
 use super::{Failure, Options};
-use crate::port::{Listener, free, listener};
+use crate::port::{Listener, free_port, listener};
 
 /// How long a component may take until it answers.
 const BOUND: Duration = Duration::from_mins(1);
@@ -67,7 +67,7 @@ impl Plan {
         options: Options,
         life: Life,
     ) -> Result<Self, Failure> {
-        let port = || free().ok_or_else(|| Failure::new("no port is free".to_owned()));
+        let port = || free_port().ok_or_else(|| Failure::new("no port is free".to_owned()));
         let ports = Ports {
             api: port()?,
             etcd: port()?,

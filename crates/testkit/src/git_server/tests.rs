@@ -160,3 +160,21 @@ fn git_is_away_for_a_while() {
     server.start_again();
     ok(git(work.path(), &["push", "--quiet", "origin", "main"]));
 }
+
+#[test]
+fn it_starts_and_comes_back_while_other_threads_start_programs() {
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    Command::new("true").status().unwrap();
+                }
+            });
+        }
+        for _ in 0..40 {
+            let server = GitServer::start();
+            server.stop();
+            server.start_again();
+        }
+    });
+}
