@@ -29,6 +29,7 @@ mod port;
 mod qemu;
 #[cfg(any(feature = "netns", feature = "control-plane"))]
 mod said;
+mod script;
 mod skip;
 mod tool;
 mod tree;
@@ -53,6 +54,7 @@ pub use port::free_port;
 pub use qemu::{Qemu, qemu_suite};
 #[cfg(any(feature = "netns", feature = "control-plane"))]
 pub use said::Said;
+pub use script::script;
 pub use skip::{oracles, skip};
 pub use tool::component;
 pub use tree::{assert_same_tree, copy_tree, hash_tree};

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -297,11 +296,7 @@ impl Scene {
         let text = format!(
             "#!/bin/sh\nprintf '%s ' \"$CNI_COMMAND\" >> {seen}/verbs\ncat > {seen}/stdin-\"$CNI_COMMAND\"\nenv > {seen}/env-\"$CNI_COMMAND\"\n{script}\n"
         );
-        let path = this.dir.path().join("foreign");
-        fs::File::create(&path)
-            .and_then(|mut f| f.write_all(text.as_bytes()))
-            .expect("a script");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+        mooring_testkit::script(&this.dir.path().join("foreign"), &text);
         Some(this)
     }
 

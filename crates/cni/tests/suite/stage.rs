@@ -9,10 +9,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use mooring_testkit::{Netns, Said, Sandbox, component};
+use mooring_testkit::{Netns, Said, Sandbox, component, script};
 use serde_json::{Value, json};
 
 use crate::conformance::bed::Shown as _;
@@ -91,8 +90,7 @@ impl Tools {
             self.variables,
             program.display()
         );
-        std::fs::write(&file, text).unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        script(&file, &text);
     }
 
     fn path(&self) -> String {

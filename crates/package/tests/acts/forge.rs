@@ -120,11 +120,9 @@ impl Forge {
 
     /// A hook of the server.
     pub(crate) fn hook(&self, name: &str, script: &str) {
-        use std::os::unix::fs::PermissionsExt as _;
         let path = self.place.path(&format!("origin.git/hooks/{name}"));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        mooring_testkit::script(&path, &format!("#!/bin/sh\n{script}\n"));
     }
 
     /// Writes, proposes and approves.

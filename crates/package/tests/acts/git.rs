@@ -177,7 +177,6 @@ fn what_a_hook_says_is_told() {
 
 #[test]
 fn a_token_is_in_the_environment_of_git_and_nowhere_else() {
-    use std::os::unix::fs::PermissionsExt as _;
     let forge = Forge::new();
     let program = forge.place.path("git-that-tells");
     let seen = forge.place.path("seen");
@@ -186,8 +185,7 @@ fn a_token_is_in_the_environment_of_git_and_nowhere_else() {
          echo \"fatal: Authentication failed for https://git:tok%2Fen@host, tok/en, Z2l0OnRvay9lbg==\" >&2; exit 128;; esac\nexec git \"$@\"\n",
         seen.display()
     );
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    mooring_testkit::script(&program, &script);
     let mut how = forge.how();
     how.program = program;
     let repository = Repository {
