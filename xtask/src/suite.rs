@@ -5,13 +5,13 @@
 //! `ci/allowed-skips` does not list fail the run.
 
 mod count;
-mod lanes;
+mod queue;
 
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 
 use anyhow::{Context as _, Result};
 
@@ -58,40 +58,41 @@ fn run_tests(room: Option<&str>, which: &[&str], summary: &mut Summary) -> Resul
     args.extend(which);
     let logs = Logs::new()?;
     if room.is_none() && which.is_empty() {
-        let well = run_lanes(&logs, summary)?;
+        let well = run_all(&logs, summary)?;
         return logs.finish(summary, "cargo test --workspace", well);
     }
     let mut command = cargo(&args);
     let shown = show(&command);
     logs.tell(&mut command);
     let (tell, told) = mpsc::channel();
-    let lane = std::thread::spawn(move || lanes::run(vec![command], &tell));
+    let hand = std::thread::spawn(move || queue::work(&Mutex::new([command].into()), &tell));
     listen(&told, summary);
-    let well = lane.join().expect("a lane does not panic")?;
+    let well = hand.join().expect("a hand does not panic")?;
     logs.finish(summary, &shown, well)
 }
 
-/// Builds first, then runs two lanes beside each other.
-fn run_lanes(logs: &Logs, summary: &mut Summary) -> Result<bool> {
-    let programs = lanes::build()?;
+/// Builds first, then runs with two hands.
+fn run_all(logs: &Logs, summary: &mut Summary) -> Result<bool> {
+    let mut queue = queue::of(&queue::build()?);
+    for command in &mut queue {
+        logs.tell(command);
+    }
+    let queue = Arc::new(Mutex::new(queue));
     let (tell, told) = mpsc::channel();
-    let lanes = lanes::lanes(&programs).map(|mut lane| {
-        for command in &mut lane {
-            logs.tell(command);
-        }
-        let tell = tell.clone();
-        std::thread::spawn(move || lanes::run(lane, &tell))
+    let hands = [(); 2].map(|()| {
+        let (queue, tell) = (Arc::clone(&queue), tell.clone());
+        std::thread::spawn(move || queue::work(&queue, &tell))
     });
     drop(tell);
     listen(&told, summary);
     let mut well = true;
-    for lane in lanes {
-        well &= lane.join().expect("a lane does not panic")?;
+    for hand in hands {
+        well &= hand.join().expect("a hand does not panic")?;
     }
     Ok(well)
 }
 
-/// Shows and counts every line until all lanes have ended.
+/// Shows and counts every line until all hands are done.
 fn listen(told: &mpsc::Receiver<String>, summary: &mut Summary) {
     for line in told {
         // A closed terminal must not stop the tests half-way.

@@ -1,25 +1,27 @@
-//! The whole suite in two lanes: the controllers' tests, which mostly wait for an API server, beside everything else, which mostly
-//! computes. One after the other they would take half as long again.
+//! The whole suite by two hands that take from one queue: tests of the controllers mostly wait for an API server, most others
+//! compute. One after the other they would take half as long again.
 //!
 //! ```text
-//!  cargo test --workspace --no-run ─► executables ─┬─ one lane: the controllers' suite
-//!                                                  └─ the other: all others in their order, then the doc tests
+//!  cargo test --workspace --no-run ─► executables ─► the longest first, the doc tests last ─┬─► one hand
+//!                                                                                           └─► the other
 //! ```
 //!
 //! Easy to get wrong: what cargo sets for a test it starts must be set here too: its directory is the package's.
 
+use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::Sender;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use crate::shell::{cargo, show};
 
-/// The package whose integration tests have a lane of their own.
-const WAITS: &str = "crates/controller";
+/// The packages whose integration tests take minutes. Begun last, they would keep one hand busy and the other idle.
+const LONG: [&str; 2] = ["crates/controller", "crates/cni"];
 
 /// A test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +47,8 @@ impl Program {
         })
     }
 
-    fn waits(&self) -> bool {
-        self.is_integration && self.package.ends_with(WAITS)
+    fn is_long(&self) -> bool {
+        self.is_integration && LONG.iter().any(|long| self.package.ends_with(long))
     }
 
     fn command(&self) -> Command {
@@ -74,18 +76,22 @@ pub(super) fn build() -> Result<Vec<Program>> {
     Ok(messages.lines().filter_map(Program::read).collect())
 }
 
-/// Two lists of commands: each is run in its order, the two beside each other.
-pub(super) fn lanes(programs: &[Program]) -> [Vec<Command>; 2] {
-    let (waiting, others): (Vec<_>, Vec<_>) = programs.iter().partition(|p| p.waits());
-    let mut others: Vec<Command> = others.into_iter().map(Program::command).collect();
-    others.push(cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]));
-    [waiting.into_iter().map(Program::command).collect(), others]
+/// What is to be run, in the order in which it is begun.
+pub(super) fn of(programs: &[Program]) -> VecDeque<Command> {
+    let (long, others): (Vec<_>, Vec<_>) = programs.iter().partition(|p| p.is_long());
+    let tests = long.into_iter().chain(others).map(Program::command);
+    let docs = cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]);
+    tests.chain([docs]).collect()
 }
 
-/// Runs a lane; every line is told as it comes. Whether everything went well.
-pub(super) fn run(lane: Vec<Command>, tell: &Sender<String>) -> Result<bool> {
+/// Takes and runs until nothing is left; every line is told as it comes. Whether everything went well.
+pub(super) fn work(queue: &Mutex<VecDeque<Command>>, tell: &Sender<String>) -> Result<bool> {
+    let take = || {
+        let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.pop_front()
+    };
     let mut well = true;
-    for mut command in lane {
+    while let Some(mut command) = take() {
         let shown = show(&command);
         let child = command.stdout(Stdio::piped()).spawn();
         let mut child = child.with_context(|| format!("cannot start `{shown}`"))?;
@@ -108,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn test_programs_are_told_from_other_artifacts_and_go_to_their_lane() {
+    fn test_programs_are_told_from_other_artifacts_and_the_long_ones_come_first() {
         let message = |package: &str, kind: &str, test: bool| {
             format!(
                 r#"{{"reason":"compiler-artifact","manifest_path":"/w/{package}/Cargo.toml",
@@ -122,10 +128,18 @@ mod tests {
             Program::read(r#"{"reason":"build-finished","success":true}"#),
             None
         );
-        assert!(read("crates/controller", "test", true).unwrap().waits());
-        assert!(!read("crates/controller", "bin", true).unwrap().waits());
+        assert!(read("crates/controller", "test", true).unwrap().is_long());
+        assert!(!read("crates/controller", "bin", true).unwrap().is_long());
         let book = read("crates/book", "test", true).unwrap();
-        assert!(!book.waits());
+        assert!(!book.is_long());
         assert_eq!(book.package, Path::new("/w/crates/book"));
+        let cni = read("crates/cni", "test", true).unwrap();
+        let order: Vec<_> = of(&[book, cni])
+            .iter()
+            .map(|command| command.get_current_dir().map(Path::to_owned))
+            .collect();
+        let packages = ["/w/crates/cni", "/w/crates/book"].map(|at| Some(PathBuf::from(at)));
+        assert_eq!(order[..2], packages);
+        assert_eq!(order.len(), 3, "and the doc tests");
     }
 }
