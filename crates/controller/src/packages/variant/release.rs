@@ -59,6 +59,7 @@ impl Role {
             }
         }
         self.finalizer(object, false).await?;
+        self.written.forget(object);
         Ok(None)
     }
 

@@ -356,6 +356,13 @@ impl Written {
         object.value.get("status").cloned().unwrap_or_default()
     }
 
+    /// The object is gone, and no watch will show it again.
+    pub(super) fn forget(&self, object: &Object) {
+        let uid = object.value.pointer("/metadata/uid");
+        self.lock()
+            .remove(uid.and_then(Value::as_str).unwrap_or_default());
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (u64, Value)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -402,6 +409,12 @@ mod tests {
             written.newest(&seen(5, "no"))["ready"],
             "no",
             "it is kept no longer than needed"
+        );
+        written.note(&serde_json::from_value(version(11, "gone")).unwrap());
+        written.forget(&seen(9, "edited"));
+        assert!(
+            written.lock().is_empty(),
+            "what is deleted leaves nothing behind"
         );
     }
 
