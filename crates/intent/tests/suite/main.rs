@@ -14,6 +14,7 @@ mod facts;
 mod guide;
 mod hostile;
 mod oracle;
+mod originals;
 mod plans;
 mod properties;
 mod published;
