@@ -65,7 +65,8 @@ pub(crate) enum VerifyFormat {
 #[command(after_help = "Examples:\n  \
     moor trace my-ran/gnb my-core/amf deployed\n  \
     moor trace Deployment/upf my-core/core-smf/smf deployed --mgmt mgmt -o json\n  \
-    moor trace --node worker-1 10.1.2.3 192.0.2.7 -f network")]
+    moor trace --node worker-1 10.1.2.3 192.0.2.7 -f network\n  \
+    moor trace --node worker-1 --vrf m2m 192.0.2.7 10.1.2.3 -f network")]
 pub(crate) struct TraceArgs {
     /// Who sends.
     #[arg(
@@ -86,6 +87,9 @@ pub(crate) struct TraceArgs {
     /// On this node, between two addresses; -f says where the network is
     #[arg(long, value_name = "NAME", requires = "files")]
     pub(crate) node: Option<String>,
+    /// The packet comes out of the fabric in this VRF of the node; its answer is followed too
+    #[arg(long, value_name = "NAME", requires = "node")]
+    pub(crate) vrf: Option<String>,
     #[command(flatten)]
     pub(crate) network: NetworkArg,
     #[command(flatten)]

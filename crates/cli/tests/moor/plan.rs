@@ -520,10 +520,67 @@ reached: over the fabric in VRF secure, which knows the way back to 10.0.0.5
     assert_eq!(story["end"]["fabric"]["vrf"], "secure", "{text}");
     for wrong in [
         &["--node", "nobody", "10.0.0.5", "192.0.2.9"][..],
+        &["--vrf", "secure", "192.0.2.9", "10.0.0.5", "network"],
         &["--node", "worker-1", "10.0.0.5", "2001:db8::1"],
         &["--node", "worker-1", "amf", "192.0.2.9"],
         &["10.0.0.5", "192.0.2.9", "network"],
     ] {
         trace(wrong).assert().code(2).stdout_eq("");
     }
+}
+
+#[test]
+fn a_packet_out_of_the_fabric_is_followed_both_ways() {
+    let dir = network();
+    let trace = |arguments: &[&str]| {
+        moor(dir.path())
+            .args(["trace", "--node", "worker-1", "-f", "network"])
+            .args(arguments)
+    };
+    trace(&["--vrf", "secure", "192.0.2.9", "10.0.0.5"])
+        .assert()
+        .code(0)
+        .stderr_eq("")
+        .stdout_eq(str![[r#"
+node  worker-1
+from  192.0.2.9
+to    10.0.0.5
+
+1. secure  it comes from the fabric: route 10.0.0.0/24
+
+the answer
+
+1. secure  the gateway of VLAN 234 is there: no route of its own
+
+reached: in the segment of VLAN 234; the answer: over the fabric in VRF secure, which knows the way back to 10.0.0.5
+
+"#]]);
+    // Somebody asks whom the zone does not have: the answer would go another way, or none.
+    let (text, code) = stdout(trace(&[
+        "--vrf",
+        "secure",
+        "203.0.113.9",
+        "198.51.100.1",
+        "-o",
+        "json",
+    ]));
+    let story: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (story["reached"].as_bool(), code),
+        (Some(false), 1),
+        "{text}"
+    );
+    assert_eq!(story["vrf"], "secure", "{text}");
+    // Nobody here has that address.
+    let (text, code) = stdout(trace(&["--vrf", "secure", "192.0.2.9", "172.31.0.1"]));
+    assert!(
+        text.contains("not reached: nobody on this node has 172.31.0.1"),
+        "{text}"
+    );
+    assert_eq!(code, 1);
+    let run = trace(&["--vrf", "blue", "192.0.2.9", "10.0.0.5"])
+        .assert()
+        .code(2);
+    let said = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
+    assert!(said.contains("it has secure"), "{said}");
 }
