@@ -307,6 +307,45 @@ fn a_card_survives_a_kill_at_every_step_and_the_death_of_its_pod() {
     assert!(tried >= 5, "{points}");
 }
 
+/// A soft RDMA device on an interface, in a node that keeps RDMA devices apart; both end with it.
+struct SoftRdma;
+
+impl SoftRdma {
+    const NAME: &str = "rxe-test";
+
+    fn on(interface: &str) -> Self {
+        let made = Self;
+        run(
+            "rdma",
+            &format!("link add {} type rxe netdev {interface}", Self::NAME),
+        );
+        made
+    }
+
+    /// Devices are in one namespace each. The kernel changes that only while there is no namespace but the first, and one that was
+    /// deleted is there for a while.
+    fn apart(&self) {
+        until("RDMA devices to be kept apart", || mode("exclusive"));
+    }
+}
+
+fn mode(wanted: &str) -> Option<()> {
+    let mut set = Command::new("rdma");
+    set.args(["system", "set", "netns", wanted]);
+    set.output().ok()?.status.success().then_some(())
+}
+
+impl Drop for SoftRdma {
+    fn drop(&mut self) {
+        let _ = Command::new("rdma")
+            .args(["link", "del", Self::NAME])
+            .output();
+        if !std::thread::panicking() {
+            until("RDMA devices to be shared again", || mode("shared"));
+        }
+    }
+}
+
 #[test]
 #[ignore = "kernel: qemu"]
 fn an_rdma_device_is_found_by_its_interface_and_a_node_says_how_it_keeps_them() {
@@ -314,7 +353,7 @@ fn an_rdma_device_is_found_by_its_interface_and_a_node_says_how_it_keeps_them() 
     use mooring_host::rdma::{Mode, Rdma};
 
     let (name, _) = furnished();
-    run("rdma", &format!("link add rxe-test type rxe netdev {name}"));
+    let soft = SoftRdma::on(&name);
     let here = Netns::current().unwrap();
     let mut rdma = Rdma::open(&here).unwrap().expect("this kernel has RDMA");
     assert_eq!(rdma.mode().unwrap(), Mode::Shared);
@@ -323,19 +362,54 @@ fn an_rdma_device_is_found_by_its_interface_and_a_node_says_how_it_keeps_them() 
         .of_link(index)
         .unwrap()
         .expect("rxe has the card as its port");
-    assert_eq!(device.name, "rxe-test");
+    assert_eq!(device.name, SoftRdma::NAME);
     assert_eq!(rdma.of_link(1).unwrap(), None, "the loopback has none");
-    run("rdma", "system set netns exclusive");
+    soft.apart();
     assert_eq!(rdma.mode().unwrap(), Mode::Exclusive);
-    // rxe cannot be moved on this kernel: the refusal must be told, and must not be taken for a missing device.
+    // No soft device can be moved on this kernel: the refusal must be told, and must not be taken for a missing device.
     let other = Netns::temporary().unwrap();
-    let moved = rdma.move_to(&device, &other);
-    assert!(moved.is_ok() || moved.is_err_and(|e| e.to_string().contains("move")));
-    drop(other);
-    let _ = Command::new("rdma")
-        .args(["link", "del", "rxe-test"])
-        .output();
-    let _ = Command::new("rdma")
-        .args(["system", "set", "netns", "shared"])
-        .output();
+    let moved = rdma.move_to(&device, &other).unwrap_err();
+    assert!(moved.to_string().contains("a move"), "{moved}");
+    assert_eq!(rdma.of_link(index).unwrap(), Some(device));
+}
+
+/// A soft RDMA device ends when its own interface leaves the namespace, so it cannot be refused a move behind it. This one is on another
+/// interface, and the record of an ADD that was killed says that it belongs to the card.
+#[test]
+#[ignore = "kernel: qemu"]
+fn a_card_whose_rdma_device_the_kernel_does_not_move_comes_back_and_the_add_fails() {
+    let machine = Machine::new();
+    let (name, before) = furnished();
+    ip("link add other type dummy");
+    ip("link set other up");
+    let soft = SoftRdma::on("other");
+    soft.apart();
+    let pod = machine.pod("rdma-refused", config());
+    let died = pod.call("ADD", &[("MOOR_CNI_DIE_AT", "device-recorded")]);
+    assert_ne!(died.code, Some(0), "{died:?}");
+    let dir = machine.root().join("run/cni/moor/devices");
+    let files = std::fs::read_dir(dir).unwrap().flatten();
+    let file = files
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|e| e == "json"))
+        .expect("a record");
+    let mut record: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let shown: Value = serde_json::from_str(&run("rdma", "-j dev show")).unwrap();
+    record["rdma"] = json!({"index": shown[0]["ifindex"], "name": SoftRdma::NAME});
+    std::fs::write(&file, record.to_string()).unwrap();
+
+    let said = pod.call("ADD", &[]);
+    assert_ne!(said.code, Some(0), "{said:?}");
+    for part in ["RDMA", &name, "a move"] {
+        assert!(said.stdout.contains(part), "{part} is not in {said:?}");
+    }
+    assert_eq!(interface(CARD).as_ref(), Some(&name));
+    assert_eq!(picture(&name), before);
+    assert_eq!(machine.records(), 0);
+    assert!(!pod.ip("link").contains("net1"));
+    pod.del();
+    assert_eq!(picture(&name), before);
+    pod.end();
+    drop(soft);
+    ip("link del other");
 }

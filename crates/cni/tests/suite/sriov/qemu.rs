@@ -192,20 +192,43 @@ fn a_vf_that_is_taken_away_while_a_pod_has_it_is_forgotten() {
     );
 }
 
-/// A sysfs that says that a driver of user space has the VF: the machine has no IOMMU, without which vfio-pci takes none. What the
-/// physical function sets is real.
-fn to_user_space(machine: &Machine, pf: &str, bdf: &str) {
-    use std::os::unix::fs::symlink;
+/// The VF in the hands of vfio-pci, as an administrator puts it there for a program of user space; its own driver has it again afterwards.
+struct UserSpace<'a> {
+    bdf: &'a str,
+}
 
-    let devices = machine.root().join("sys/bus/pci/devices");
-    let (physical, virtual_) = (devices.join(PF), devices.join(bdf));
-    let driver = machine.root().join("sys/bus/pci/drivers/vfio-pci");
-    for dir in [&physical.join("net").join(pf), &virtual_, &driver] {
-        std::fs::create_dir_all(dir).unwrap();
+impl<'a> UserSpace<'a> {
+    fn takes(bdf: &'a str) -> Self {
+        let taken = Self { bdf };
+        taken.rebind("vfio-pci");
+        until("vfio-pci to take the VF", || {
+            (taken.driver().as_deref() == Some("vfio-pci")).then_some(())
+        });
+        assert_eq!(interface(bdf), None, "a VF of user space has no interface");
+        taken
     }
-    symlink(&physical, virtual_.join("physfn")).unwrap();
-    symlink(&virtual_, physical.join("virtfn1")).unwrap();
-    symlink(driver, virtual_.join("driver")).unwrap();
+
+    fn driver(&self) -> Option<String> {
+        let link = format!("/sys/bus/pci/devices/{}/driver", self.bdf);
+        let target = std::fs::read_link(link).ok()?;
+        Some(target.file_name()?.to_str()?.to_owned())
+    }
+
+    /// Nothing at all is a driver's name that leaves the choice to the kernel.
+    fn rebind(&self, driver: &str) {
+        let bdf = self.bdf;
+        let device = format!("/sys/bus/pci/devices/{bdf}");
+        std::fs::write(format!("{device}/driver_override"), format!("{driver}\n")).unwrap();
+        std::fs::write(format!("{device}/driver/unbind"), bdf).unwrap();
+        std::fs::write("/sys/bus/pci/drivers_probe", bdf).unwrap();
+    }
+}
+
+impl Drop for UserSpace<'_> {
+    fn drop(&mut self) {
+        self.rebind("");
+        until("the VF's interface", || interface(self.bdf));
+    }
 }
 
 #[test]
@@ -213,7 +236,7 @@ fn to_user_space(machine: &Machine, pf: &str, bdf: &str) {
 fn a_vf_of_user_space_gets_its_settings_where_it_is_and_loses_them_again() {
     let machine = Machine::new();
     let (pf, bdf, _) = vf();
-    to_user_space(&machine, &pf, &bdf);
+    let _held = UserSpace::takes(&bdf);
     let without_mac = |pf: &str| {
         let mut vf = shown(pf);
         vf["address"] = json!(null);
