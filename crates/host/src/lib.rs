@@ -19,6 +19,7 @@ mod diff;
 pub mod doctor;
 pub mod fault;
 pub mod file;
+pub mod foreign;
 pub mod host_local;
 mod life;
 mod netlink;

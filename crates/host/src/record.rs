@@ -385,6 +385,11 @@ impl Records {
         Ok(found)
     }
 
+    /// Whether there is a file of that key, readable or not.
+    pub fn has(&self, key: &str) -> bool {
+        self.dir.join(format!("{}.json", plain(key))).exists()
+    }
+
     /// The key of what a holder has under a name.
     pub fn held_by(&self, holder: &str, ifname: &str) -> Result<Option<String>, RecordError> {
         let found = self

@@ -13,7 +13,8 @@ mod mapping;
 
 use mooring_attach::cni::{CniError, CniResult};
 
-use super::host_device::{attach, foreign};
+use super::host_device::attach::{self, mover};
+use super::host_device::foreign;
 use crate::call::Call;
 use crate::plugin::Plugin;
 
@@ -31,7 +32,7 @@ impl Plugin for AmdHostDevice {
             (!own_ipam).then(|| captured::of(&record.before))
         })?;
         if let Some(record) = &added.record
-            && let Err(error) = mapping::note(call, record)
+            && let Err(error) = mover(call).and_then(|mover| mapping::note(call, &mover, record))
         {
             // It is for AMD's plugin, should the node be switched back; ours has its record.
             call.log(error);
@@ -63,6 +64,8 @@ impl Plugin for AmdHostDevice {
     fn gc(&self, call: &Call) -> Result<(), CniError> {
         let mut errors = Vec::new();
         errors.extend(attach::gc(call).err());
+        let struck = mover(call).and_then(|mover| mapping::strike(call, &mover));
+        errors.extend(struck.err());
         errors.extend(call.ipam_gc().err());
         CniError::all(errors).map_or(Ok(()), Err)
     }

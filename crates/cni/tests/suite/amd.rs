@@ -2,6 +2,7 @@
 //!
 //! The tests `hole_…` are the twelve defects that the original has (`docs/guides/cni-plugins.md`), each by what a user would see.
 
+mod late;
 mod mapping;
 mod qemu;
 

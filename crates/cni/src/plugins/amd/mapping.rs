@@ -6,75 +6,44 @@
 //!  { "<deviceID>": { "hostInterfaceName": "rail0", "hostInterfaceIPs": ["10.0.0.0/31"], "state": "UP" } }
 //! ```
 //!
-//! Our record is the truth, this file is for the other plugin: a torn one is left alone and fails nothing. Easy to get wrong: it is keyed
-//! by device and names no owner, so an entry is used only for a NIC that is in the pod of the call, or fell back from it.
+//! Its form is [`mooring_host::foreign::amd`]'s. Our record is the truth, this file is for the other plugin: a torn one is left alone and
+//! fails nothing, and an entry of ours is never restored from. Easy to get wrong: it is keyed by device and names no owner, so an entry of
+//! AMD's is used only for a NIC that is in the pod of the call, or fell back from it.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::error::Error as _;
 
 use mooring_api::HostCidr;
-use mooring_api::net::{Addr, Link, LinkChange};
+use mooring_api::net::{Addr, Link, LinkChange, Scope};
 use mooring_attach::cni::CniError;
 use mooring_host::device::{Mover, Selector, look_up};
-use mooring_host::file::{self, Lock};
+use mooring_host::foreign::amd::{Entry, File, Mapping, MappingError};
 use mooring_host::record::Record;
-use mooring_host::{Change, Netlink, Netns};
-use serde::{Deserialize, Serialize};
+use mooring_host::{Change, Netlink, Netns, fault};
 use serde_json::{Map, Value};
 
 use crate::call::Call;
 use crate::plugins::host_device::attach::failed;
 
-/// How long another of our processes may have the file: it is read and written in one go.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry {
-    host_interface_name: String,
-    #[serde(default, rename = "hostInterfaceIPs")]
-    host_interface_ips: Vec<String>,
-    #[serde(default)]
-    state: String,
-}
-
-fn path(call: &Call) -> PathBuf {
-    call.paths
-        .data
-        .join("amd-host-device/ip-interface-mappings.json")
-}
-
-fn lock(call: &Call) -> Result<Lock, CniError> {
-    let path = call.paths.own.join("amd-host-device.lock");
-    Lock::exclusive(path, PATIENCE)
-        .map_err(|e| CniError::try_again("AMD's mapping file is in use").because(&e))
-}
-
-/// The whole file; none where there is none, or what is there is no mapping.
-fn load(call: &Call) -> Result<Option<Map<String, Value>>, CniError> {
-    let path = path(call);
-    let text = file::read(&path)
-        .map_err(|e| CniError::io(format!("cannot read {}", path.display()), e))?;
-    let Some(text) = text else {
-        return Ok(None);
+fn refused(error: MappingError) -> CniError {
+    let made = match &error {
+        MappingError::Lock(_) => CniError::try_again(error.to_string()),
+        _ => CniError::internal(error.to_string()),
     };
-    match serde_json::from_slice(&text) {
-        Ok(map) => Ok(Some(map)),
-        Err(error) => {
-            call.log(format_args!(
-                "{} holds no mapping and is left alone: {error}",
-                path.display()
-            ));
-            Ok(None)
-        }
+    match error.source() {
+        Some(source) => made.because(source),
+        None => made,
     }
 }
 
-fn store(call: &Call, map: &Map<String, Value>) -> Result<(), CniError> {
-    let path = path(call);
-    let text = serde_json::to_vec(map).map_err(|e| CniError::internal(e.to_string()))?;
-    file::write_atomic_mode(&path, &text, 0o644)
-        .map_err(|e| CniError::io(format!("cannot write {}", path.display()), e))
+/// What is in the file; none where there is none, or what is there is no mapping.
+fn load(call: &Call, file: &File) -> Result<Option<Mapping>, CniError> {
+    match file.read() {
+        Err(error @ MappingError::Unreadable { .. }) => {
+            call.log(refused(error));
+            Ok(None)
+        }
+        read => read.map_err(refused),
+    }
 }
 
 /// The key of the device: what a device plugin calls it.
@@ -90,46 +59,54 @@ fn key(call: &Call) -> Option<String> {
 }
 
 /// Writes what AMD's plugin would have written about an attachment of ours.
-pub(super) fn note(call: &Call, record: &Record) -> Result<(), CniError> {
+pub(super) fn note(call: &Call, mover: &Mover, record: &Record) -> Result<(), CniError> {
     let Some(key) = key(call) else {
         return Ok(());
     };
-    let _lock = lock(call)?;
-    let exists = file::read(path(call)).is_ok_and(|text| text.is_some());
-    let mut map = match load(call)? {
-        Some(map) => map,
-        None if exists => return Ok(()),
-        None => Map::new(),
+    let file = File::new(call.paths);
+    let _lock = file.lock().map_err(refused)?;
+    let mut map = match file.read() {
+        Ok(map) => map.unwrap_or_default(),
+        Err(error) => return Err(refused(error)),
     };
+    let own = record.device.key();
+    // A DEL that was faster than this has struck what was not there yet.
+    if !mover.records().has(&own) {
+        return Ok(());
+    }
     let before = &record.before;
     let entry = Entry {
         host_interface_name: record.device.name.clone(),
         host_interface_ips: before
             .addrs
             .iter()
-            .filter(|addr| addr.scope != mooring_api::net::Scope::LINK)
+            .filter(|addr| addr.scope != Scope::LINK)
             .map(|addr| addr.address.to_string())
             .collect(),
         state: if before.link.up { "UP" } else { "DOWN" }.to_owned(),
+        record: Some(own),
     };
-    let entry = serde_json::to_value(entry).map_err(|e| CniError::internal(e.to_string()))?;
-    map.insert(key, entry);
-    store(call, &map)
+    map.set(&key, &entry);
+    file.write(&map).map_err(refused)?;
+    fault::point("mapping-written");
+    Ok(())
 }
 
-/// Removes the entry of a device that came home by our record.
+/// Strikes the entries of ours whose NICs are home: their records are gone. One that a kill left is struck by the next DEL or GC
+/// of whatever device. What AMD's plugin wrote stays.
 pub(super) fn strike(call: &Call, mover: &Mover) -> Result<(), CniError> {
-    let Some(key) = key(call) else {
-        return Ok(());
-    };
-    if is_recorded(mover, &key)? {
-        return Ok(());
-    }
-    let _lock = lock(call)?;
-    let mut map = load(call)?.unwrap_or_default();
-    match map.remove(&key) {
-        Some(_) => store(call, &map),
-        None => Ok(()),
+    match File::new(call.paths).sweep(mover.records()) {
+        Ok(struck) => {
+            if !struck.is_empty() {
+                fault::point("mapping-struck");
+            }
+            Ok(())
+        }
+        Err(error @ MappingError::Unreadable { .. }) => {
+            call.log(refused(error));
+            Ok(())
+        }
+        Err(error) => Err(refused(error)),
     }
 }
 
@@ -137,11 +114,12 @@ pub(super) fn strike(call: &Call, mover: &Mover) -> Result<(), CniError> {
 fn is_recorded(mover: &Mover, key: &str) -> Result<bool, CniError> {
     let records = mover.records().all().map_err(|e| failed(e.into()))?;
     let is_it = |record: &Record| {
-        record
-            .device
-            .pci
-            .as_ref()
-            .is_some_and(|p| p.as_str() == key)
+        let device = &record.device;
+        let pci = device.pci.as_ref().map(ToString::to_string);
+        [pci.as_ref(), device.bus.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|known| known.eq_ignore_ascii_case(key))
     };
     Ok(records.iter().any(|(_, record)| is_it(record)))
 }
@@ -155,16 +133,17 @@ pub(super) fn give_back(call: &Call, mover: &Mover) -> Result<bool, CniError> {
         // Another pod has it by now: this is a late DEL.
         return Ok(true);
     }
-    let _lock = lock(call)?;
-    let Some(mut map) = load(call)? else {
+    // An entry of ours without a record has served, and what it says may long be untrue.
+    strike(call, mover)?;
+    let file = File::new(call.paths);
+    let _lock = file.lock().map_err(refused)?;
+    let Some(mut map) = load(call, &file)? else {
         return Ok(false);
     };
-    let Some(entry) = map.get(&key) else {
-        return Ok(false);
-    };
-    let entry: Entry = match serde_json::from_value(entry.clone()) {
-        Ok(entry) => entry,
-        Err(error) => {
+    let entry = match map.entry(&key) {
+        None => return Ok(false),
+        Some(Ok(entry)) => entry,
+        Some(Err(error)) => {
             call.log(format_args!(
                 "AMD's mapping of {key} is unreadable: {error}"
             ));
@@ -172,8 +151,8 @@ pub(super) fn give_back(call: &Call, mover: &Mover) -> Result<bool, CniError> {
         }
     };
     if bring_home(call, mover, &key, &entry)? {
-        map.remove(&key);
-        store(call, &map)?;
+        map.strike(&key);
+        file.write(&map).map_err(refused)?;
     }
     Ok(true)
 }
@@ -203,15 +182,29 @@ fn bring_home(call: &Call, mover: &Mover, key: &str, entry: &Entry) -> Result<bo
         let Some(found) = found else {
             return Ok(false);
         };
-        // Home under its own name, and its pod is gone: the node has started anew, or somebody was here before. What it has
-        // now is what the node gave it.
-        if found.link.name == *name && pod.is_none() {
+        // Home under its own name, and its pod is gone, or it has an address that is not of then: the node has started anew, or
+        // somebody was here before. What it has now is what the node gave it.
+        let is_own = found.link.name == *name;
+        if is_own && (pod.is_none() || is_renumbered(&mut host, &found.link, entry)?) {
             return Ok(true);
         }
         mover.rename(&mut host, &found.link, name).map_err(failed)?;
     }
     put_back(mover, entry)?;
     Ok(true)
+}
+
+/// Whether a NIC of the host has an address that its entry does not know.
+fn is_renumbered(host: &mut Netlink, link: &Link, entry: &Entry) -> Result<bool, CniError> {
+    let name = &link.name;
+    let addrs = host.addrs(Some(link.index)).map_err(|e| {
+        CniError::internal(format!("cannot read the addresses of {name}")).because(&e)
+    })?;
+    let known = |addr: &Addr| {
+        let text = addr.address.to_string();
+        addr.scope == Scope::LINK || entry.host_interface_ips.contains(&text)
+    };
+    Ok(!addrs.iter().all(known))
 }
 
 /// The NIC in the pod: under the pod's name, or under the host's, as plugins before 1.2.0 left it.
