@@ -54,16 +54,15 @@ impl From<Dad> for Options<'_> {
 pub(crate) const NOTIFY: [(&str, &str, &str); 2] =
     [("ipv4", "arp_notify", "1"), ("ipv6", "ndisc_notify", "1")];
 
-/// Gives the interface its addresses, brings it up and adds the routes; its state before. `netlink` is a socket in the
-/// namespace.
+/// Gives the interface its addresses, brings it up and adds the routes. `netlink` is a socket in the namespace.
 pub(crate) fn configure(
     netns: &Netns,
     netlink: &mut Netlink,
-    ifname: &str,
+    link: &Link,
     result: &CniResult,
     options: Options<'_>,
-) -> Result<Link, CniError> {
-    let link = find(netlink, ifname)?;
+) -> Result<(), CniError> {
+    let ifname = link.name.as_str();
     let ips = own_ips(ifname, result)?;
     let v6 = ips.iter().any(|ip| ip.address.family() == Family::V6);
     let dad = if v6 || !options.sysctls.is_empty() {
@@ -82,7 +81,7 @@ pub(crate) fn configure(
             _ => {}
         }
     }
-    Ok(link)
+    Ok(())
 }
 
 /// Whether the interface is there with the result's addresses and routes; all that is missing, at once.

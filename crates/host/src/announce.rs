@@ -109,10 +109,6 @@ pub fn announce_with(
         return Ok(Announced::Nobody);
     }
     let link = || name.to_owned();
-    let in_netns = |source| AnnounceError::Netns {
-        link: link(),
-        source,
-    };
     let read = |source| AnnounceError::Link {
         link: link(),
         source,
@@ -120,14 +116,26 @@ pub fn announce_with(
     let Some(seen) = with_carrier(netlink, name, CARRIER).map_err(read)? else {
         return Err(AnnounceError::Absent { link: link() });
     };
-    let Some(mac) = seen.mac.filter(|_| has_neighbours(&seen)) else {
-        return Ok(Announced::Nobody);
-    };
-    if !seen.carrier {
+    if has_neighbours(&seen) && !seen.carrier {
         return Ok(Announced::NoCarrier);
     }
+    announce_from(netns, &seen, addresses)
+}
+
+/// The same out of a link that is known to have carrier: nobody is asked.
+pub fn announce_from(
+    netns: &Netns,
+    link: &Link,
+    addresses: &[IpAddr],
+) -> Result<Announced, AnnounceError> {
+    let Some(mac) = link.mac.filter(|_| has_neighbours(link)) else {
+        return Ok(Announced::Nobody);
+    };
+    if addresses.is_empty() {
+        return Ok(Announced::Nobody);
+    }
     let outcome = netns.run(|| {
-        let mut out = Out::open(seen.index);
+        let mut out = Out::open(link.index);
         let mut sent = 0;
         for &address in addresses {
             for frame in frame::announcements(mac, address) {
@@ -137,11 +145,15 @@ pub fn announce_with(
         }
         Ok(sent)
     });
+    let name = || link.name.clone();
     outcome
-        .map_err(in_netns)?
+        .map_err(|source| AnnounceError::Netns {
+            link: name(),
+            source,
+        })?
         .map(Announced::Sent)
         .map_err(|(address, source)| AnnounceError::Send {
-            link: link(),
+            link: name(),
             address,
             source,
         })

@@ -34,6 +34,13 @@ pub enum Change<'a> {
         /// What changes.
         change: LinkChange,
     },
+    /// Gives the link of that name an alias: for one that is made in the same send, whose index nobody knows yet.
+    Label {
+        /// The link's name.
+        name: String,
+        /// The alias.
+        alias: String,
+    },
     /// Ends a link.
     DelLink(u32),
     /// Moves a link to another namespace, and renames it there. It arrives down, without addresses and routes. When the
@@ -122,6 +129,7 @@ impl fmt::Display for Change<'_> {
                 write!(f, "change link {index}:")?;
                 set_link(f, change)
             }
+            Self::Label { name, alias } => write!(f, "label link {name}: alias {alias}"),
             Self::DelLink(index) => write!(f, "delete link {index}"),
             Self::Move { index, netns, name } => {
                 write!(f, "move link {index} to {}", netns.path().display())?;

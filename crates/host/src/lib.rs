@@ -38,7 +38,7 @@ pub mod sysfs;
 pub mod vf;
 mod vlan;
 
-pub use announce::{AnnounceError, Announced, announce, announce_with};
+pub use announce::{AnnounceError, Announced, announce, announce_from, announce_with};
 pub use change::Change;
 pub use diff::diff;
 pub use life::Life;

@@ -184,10 +184,17 @@ impl Netlink {
 
     /// Makes a link in this namespace and shows it.
     pub fn create(&mut self, link: &NewLink) -> Result<Link> {
-        self.apply(&[Change::NewLink(link.clone())])?;
-        let operation = format!("read link {}", link.name);
-        let request = link::get(&Which::Name(&link.name), false);
-        self.socket.get(request, &operation, link::read::link)
+        self.apply_and_show(&[Change::NewLink(link.clone())], &link.name)
+    }
+
+    /// Carries out a few changes and shows the link of that name as it is then, in one send: for what is made under a name.
+    /// The first refusal is the error.
+    pub fn apply_and_show(&mut self, changes: &[Change<'_>], name: &str) -> Result<Link> {
+        let changes: Vec<_> = changes.iter().map(batch::request).collect();
+        let question = link::get(&Which::Name(name), false);
+        let operation = format!("read link {name}");
+        self.socket
+            .execute_and_get(&changes, question, &operation, link::read::link)
     }
 }
 

@@ -1,4 +1,3 @@
-use mooring_api::net::Link;
 use mooring_attach::cni::{Interface, Version};
 use mooring_testkit::Sandbox;
 use serde_json::json;
@@ -161,16 +160,10 @@ fn an_interface_is_configured_at_once_and_again_and_checked() {
         "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}, {"dst": "10.5.0.0/16", "gw": "10.1.2.9"},
             {"dst": "10.5.0.0/16", "gw": "10.1.2.10"}],
     }));
+    let mut inside = netns.netlink().expect("a socket");
+    let link = find(&mut inside, "net1").expect("the interface");
     for dad in [Dad::Optimistic, Dad::Settled] {
-        let link: Link = configure(
-            &netns,
-            &mut netns.netlink().expect("a socket"),
-            "net1",
-            &wanted,
-            dad.into(),
-        )
-        .expect("configured");
-        assert_eq!(link.name, "net1");
+        configure(&netns, &mut inside, &link, &wanted, dad.into()).expect("configured");
         check_configured(&netns, "net1", &wanted).expect("as it was made");
         let shown = pod.ip("-j -4 addr show net1");
         assert_eq!(shown.matches("10.1.2.20").count(), 1, "{shown}");
@@ -193,15 +186,12 @@ fn an_interface_is_configured_at_once_and_again_and_checked() {
         error.msg.contains("10.5.0.0/16 via 10.1.2.10 is gone"),
         "{error}"
     );
-    let error = configure(
-        &netns,
-        &mut netns.netlink().expect("a socket"),
-        "net9",
-        &wanted,
-        Options::default(),
-    )
-    .expect_err("no such link");
+    let error = check_configured(&netns, "net9", &wanted).expect_err("no such link");
     assert!(error.msg.contains("net9"), "{error}");
+    pod.ip("link del net1");
+    let error = configure(&netns, &mut inside, &link, &wanted, Options::default());
+    let error = error.expect_err("it is gone");
+    assert!(error.msg.contains("net1"), "{error}");
 }
 
 #[test]
@@ -216,14 +206,10 @@ fn a_gateway_that_nobody_can_reach_is_the_kernels_refusal_with_the_route_named()
         "ips": [{"address": "10.1.2.20/24"}],
         "routes": [{"dst": "10.5.0.0/16", "gw": "10.77.0.1"}],
     }));
-    let error = configure(
-        &netns,
-        &mut netns.netlink().expect("a socket"),
-        "net1",
-        &wanted,
-        Options::default(),
-    )
-    .expect_err("unreachable");
+    let mut inside = netns.netlink().expect("a socket");
+    let link = find(&mut inside, "net1").expect("the interface");
+    let error = configure(&netns, &mut inside, &link, &wanted, Options::default());
+    let error = error.expect_err("unreachable");
     assert!(
         error.details.contains("10.5.0.0/16 via 10.77.0.1"),
         "{error}"

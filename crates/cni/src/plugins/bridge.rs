@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use mooring_api::HostCidr;
 use mooring_api::net::{Link, LinkKind, OperState};
 use mooring_attach::cni::{CniError, CniResult, Interface};
-use mooring_host::{Netlink, Netns, announce_with, fault};
+use mooring_host::{Netlink, Netns, announce_from, announce_with, fault};
 
 use crate::call::Call;
 use crate::configure::{self, Dad, Options};
@@ -175,13 +175,16 @@ fn attach(
     }
     if !wanted.down {
         let options = options(layer3, wanted.dad);
-        configure::configure(netns, pod, call.ifname(), &result, options)?;
+        configure::configure(netns, pod, &own, &result, options)?;
         fault::point("bridge-configured");
         result.interfaces[1] = interface(&await_carrier(node, &port.name)?);
-        tell(call, netns, pod, &result);
+        // A pair has carrier at both ends or at none.
+        let told = announce_from(netns, &own, &hosts(&result));
+        told.map_or_else(|error| call.log(error), drop);
     }
-    // A bridge of somebody else may have taken the MAC of its first port.
-    if let Ok(Some(link)) = node.link(&bridge.name) {
+    if follows(&bridge, &port)
+        && let Ok(Some(link)) = node.link(&bridge.name)
+    {
         result.interfaces[0] = interface(&link);
     }
     if !call.config().dns.is_empty() {
@@ -263,10 +266,19 @@ fn await_carrier(node: &mut Netlink, port: &str) -> Result<Link, CniError> {
     }
 }
 
+/// Whether a bridge may look otherwise once it has this port: somebody else's takes the lowest MAC and the lowest MTU of its
+/// ports. One that was up has ports already and is as they made it; carrier does not tell, for a new bridge has it without any.
+fn follows(bridge: &Link, port: &Link) -> bool {
+    bridge.state != OperState::Up || port.mac < bridge.mac || port.mtu < bridge.mtu
+}
+
+fn hosts(result: &CniResult) -> Vec<IpAddr> {
+    result.ips.iter().map(|ip| ip.address.addr()).collect()
+}
+
 /// Tells the segment whose MAC the addresses are now. One that is not heard costs time, not the attachment.
 pub(crate) fn tell(call: &Call, netns: &Netns, pod: &mut Netlink, result: &CniResult) {
-    let addresses: Vec<IpAddr> = result.ips.iter().map(|ip| ip.address.addr()).collect();
-    if let Err(error) = announce_with(netns, pod, call.ifname(), &addresses) {
+    if let Err(error) = announce_with(netns, pod, call.ifname(), &hosts(result)) {
         call.log(error);
     }
 }

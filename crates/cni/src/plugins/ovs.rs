@@ -120,7 +120,7 @@ fn attach(
     } else {
         Dad::default()
     };
-    configure::configure(netns, pod, call.ifname(), &result, dad.into())?;
+    configure::configure(netns, pod, &own, &result, dad.into())?;
     fault::point("ovs-configured");
     tell(call, netns, pod, &result);
     // The switch may have given the port another MAC.

@@ -288,7 +288,7 @@ impl Attempt<'_> {
             dad,
             sysctls: &[arp, ndisc, ("ipv6", "optimistic_dad", "1")],
         };
-        configure(self.pod, &mut self.inside, &link.name, &result, options)?;
+        configure(self.pod, &mut self.inside, link, &result, options)?;
         fault::point("vf-configured");
         self.prepared.configured(kept(&result)).map_err(failed)?;
         say_so(self.call, (self.pod, &mut self.inside), &link.name, &result);

@@ -95,6 +95,34 @@ fn the_mac_of_the_bridge_is_its_own_and_stays_while_ports_come_and_go() {
 }
 
 #[test]
+fn a_result_shows_somebody_elses_bridge_as_its_ports_made_it() {
+    let Some(stage) = Stage::new("a bridge that follows its ports") else {
+        return;
+    };
+    stage.node.ip("link add br2 type bridge");
+    let config = json!({"bridge": "br2", "ipam": ipam("10.88.0.0/24")});
+    // The first port decides, then the lowest; with six at random some are lower and some are not.
+    for (container, mtu) in [
+        ("c1", 9000),
+        ("c2", 9000),
+        ("c3", 1500),
+        ("c4", 1500),
+        ("c5", 1400),
+        ("c6", 1400),
+    ] {
+        let pod = stage.pod(container, config.clone());
+        let result = pod.with("mtu", json!(mtu)).add();
+        let bridge = stage.node.link("br2").unwrap();
+        let shown = &result["interfaces"][0];
+        assert_eq!(shown["mac"], bridge["address"], "{container}");
+        if shown.get("mtu").is_some() {
+            assert_eq!(shown["mtu"], bridge["mtu"], "{container}");
+        }
+        assert_eq!(bridge["mtu"], mtu, "{container}");
+    }
+}
+
+#[test]
 fn a_default_gateway_is_a_default_route_in_the_pod_per_family() {
     let Some(stage) = Stage::new("a default gateway") else {
         return;

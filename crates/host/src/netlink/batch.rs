@@ -26,12 +26,7 @@ impl<'a> Batch<'a> {
 
     /// Adds a change.
     pub fn push(&mut self, change: &Change<'a>) -> &mut Self {
-        let (message, flags) = encode(change);
-        self.requests.push(Request {
-            message,
-            flags,
-            operation: change.to_string(),
-        });
+        self.requests.push(request(change));
         self
     }
 
@@ -43,6 +38,16 @@ impl<'a> Batch<'a> {
     /// Sends them and gives the verdict on each, in order.
     pub fn send_each(&mut self) -> Vec<Result<(), NetlinkError>> {
         self.socket.execute(std::mem::take(&mut self.requests))
+    }
+}
+
+/// A change as it goes to the kernel. The message holds numbers of open namespaces, so it is sent while the change lives.
+pub(super) fn request(change: &Change<'_>) -> Request {
+    let (message, flags) = encode(change);
+    Request {
+        message,
+        flags,
+        operation: change.to_string(),
     }
 }
 
@@ -59,6 +64,7 @@ fn encode(change: &Change<'_>) -> (Message, u16) {
         } => (Message::NewLink(link::make(new, *netns, *peer)), NEW),
         // Not SetLink: that one passes over the options of a kind.
         Change::SetLink { index, change } => (Message::NewLink(link::change(*index, change)), 0),
+        Change::Label { name, alias } => (Message::NewLink(link::label(name, alias)), 0),
         Change::DelLink(index) => (Message::DelLink(link::delete(*index)), 0),
         Change::Move { index, netns, name } => {
             let message = link::relocate(*index, netns, name.as_ref());

@@ -116,6 +116,16 @@ pub(super) fn change(index: u32, change: &LinkChange) -> LinkMessage {
     message
 }
 
+/// An alias for the link of that name: without `NLM_F_CREATE` the kernel makes none.
+pub(super) fn label(name: &str, alias: &str) -> LinkMessage {
+    let mut message = LinkMessage::default();
+    message
+        .attributes
+        .push(LinkAttribute::IfName(name.to_owned()));
+    message.attributes.push(alias_attribute(alias));
+    message
+}
+
 pub(super) fn relocate(index: u32, netns: &Netns, name: Option<&String>) -> LinkMessage {
     let mut message = LinkMessage::default();
     message.header.index = index;
@@ -138,6 +148,11 @@ pub(super) fn alt_name(index: u32, name: &str) -> LinkMessage {
     let names = vec![Prop::AltIfName(name.to_owned())];
     message.attributes.push(LinkAttribute::PropList(names));
     message
+}
+
+/// Without the zero byte that ends a string: the kernel would keep it, and an empty alias must have no byte.
+fn alias_attribute(alias: &str) -> LinkAttribute {
+    LinkAttribute::Other(DefaultNla::new(IFALIAS, alias.as_bytes().to_vec()))
 }
 
 fn fd(netns: &Netns) -> RawFd {
@@ -169,9 +184,7 @@ fn set(message: &mut LinkMessage, change: &LinkChange) {
         attributes.push(LinkAttribute::TxQueueLen(length));
     }
     if let Some(alias) = &change.alias {
-        // Without the zero byte that ends a string: the kernel would keep it, and an empty alias must have no byte.
-        let bytes = alias.as_bytes().to_vec();
-        attributes.push(LinkAttribute::Other(DefaultNla::new(IFALIAS, bytes)));
+        attributes.push(alias_attribute(alias));
     }
     if let Some(master) = change.master {
         attributes.push(LinkAttribute::Controller(master));

@@ -109,9 +109,7 @@ impl Socket {
         let first = self.sequence.wrapping_add(1);
         let mut bytes = Vec::with_capacity(chunk.len() * 128);
         for request in chunk {
-            self.sequence = self.sequence.wrapping_add(1);
-            let flags = NLM_F_REQUEST | NLM_F_ACK | request.flags;
-            frame(&mut bytes, request.message.clone(), flags, self.sequence);
+            self.frame_change(&mut bytes, request);
         }
         self.send(&bytes)?;
         let mut answered = 0;
@@ -140,21 +138,44 @@ impl Socket {
         operation: &str,
         read: impl FnOnce(&[u8]) -> Option<T>,
     ) -> Result<T, NetlinkError> {
+        self.execute_and_get(&[], request, operation, read)
+    }
+
+    /// Changes and then a question, in one send: nothing of ours, and no kill, comes between them. The first refusal is the
+    /// answer; the question is asked all the same, because what it finds behind a refusal belongs to somebody else.
+    pub(super) fn execute_and_get<T>(
+        &mut self,
+        changes: &[Request],
+        question: RouteNetlinkMessage,
+        operation: &str,
+        read: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Result<T, NetlinkError> {
         let fail = |source| NetlinkError::Socket {
             operation: operation.to_owned(),
             source,
         };
+        let first = self.sequence.wrapping_add(1);
+        let mut bytes = Vec::with_capacity((changes.len() + 1) * 128);
+        for change in changes {
+            self.frame_change(&mut bytes, change);
+        }
         self.sequence = self.sequence.wrapping_add(1);
-        let mut bytes = Vec::new();
-        frame(&mut bytes, request, NLM_F_REQUEST, self.sequence);
+        frame(&mut bytes, question, NLM_F_REQUEST, self.sequence);
         self.send(&bytes).map_err(fail)?;
+        // The kernel answers in order: when the question is answered, every verdict is in.
+        let mut refused = None;
         loop {
             self.receive().map_err(fail)?;
             for message in messages(&self.buffer) {
                 if message.sequence != self.sequence {
+                    let nth = usize::try_from(message.sequence.wrapping_sub(first));
+                    let change = nth.ok().and_then(|nth| changes.get(nth));
+                    if let Some(change) = change.filter(|_| message.kind == ERROR) {
+                        refused = refused.or(verdict(&message, &change.operation).err());
+                    }
                     continue;
                 }
-                return match message.kind {
+                let answer = match message.kind {
                     ERROR => match verdict(&message, operation) {
                         Err(e) => Err(e),
                         Ok(()) => continue,
@@ -165,8 +186,15 @@ impl Socket {
                         what: "it lacks what every such object has".to_owned(),
                     }),
                 };
+                return refused.map_or(answer, Err);
             }
         }
+    }
+
+    fn frame_change(&mut self, bytes: &mut Vec<u8>, change: &Request) {
+        self.sequence = self.sequence.wrapping_add(1);
+        let flags = NLM_F_REQUEST | NLM_F_ACK | change.flags;
+        frame(bytes, change.message.clone(), flags, self.sequence);
     }
 
     /// Asks for a table; each entry's body goes through `read`, and those it answers `None` for are left out. A dump that

@@ -181,11 +181,19 @@ fn is_draft(name: &str) -> bool {
         .is_some_and(|name| name.starts_with('.'))
 }
 
-/// In place: it is only where a search begins, and half of it does no harm.
+/// In place: it is only where a search begins, and half of it does no harm. Not emptied first: a file system that guards
+/// against that being half done (ext4) takes the closing for a sync and goes to the disk, while everybody waits for the lock.
 fn remember(path: &Path, addr: IpAddr) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(path)?.write_all(addr.to_string().as_bytes())
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(path)?;
+    let text = addr.to_string();
+    let length = text.len() as u64;
+    file.write_all(text.as_bytes())?;
+    if file.metadata()?.len() != length {
+        file.set_len(length)?;
+    }
+    Ok(())
 }
 
 fn absent_is_fine(outcome: io::Result<()>) -> io::Result<()> {

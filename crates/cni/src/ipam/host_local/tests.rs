@@ -199,6 +199,18 @@ fn an_empty_file_is_a_leak_and_a_strange_one_stays_taken() {
 }
 
 #[test]
+fn nothing_of_a_longer_last_address_stays_behind_a_shorter_one() {
+    let node = Node::new();
+    // Also what a kill in the middle of writing leaves: it costs the turn, no more.
+    for last in ["10.1.2.200", "10.1.2.", "10.1.2.2555", ""] {
+        node.put("last_reserved_ip.0", last);
+        assert_eq!(node.add("one").unwrap(), "10.1.2.2", "{last:?}");
+        assert_eq!(node.files()["last_reserved_ip.0"], "10.1.2.2", "{last:?}");
+        node.del("one").unwrap();
+    }
+}
+
+#[test]
 fn files_of_old_plugins_and_with_white_space_are_released() {
     let node = Node::new();
     node.put("10.1.2.2", "one");

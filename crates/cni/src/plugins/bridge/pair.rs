@@ -35,35 +35,30 @@ pub(crate) fn make(
         let msg = format!("cannot make the interface {}", mark.ifname());
         CniError::internal(msg).because(e)
     };
-    if let Err(error) = node.apply(&[new(&name, pod, mark, ends)]) {
-        if !error.is_present() {
-            return Err(failed(&error));
-        }
+    // In one send, so that no kill leaves a pair that GC does not know. The label goes by the name because nobody knows the
+    // index yet: where the name is taken it lands on what has the name, which is ours to remove, or fails.
+    let mut changes = vec![new(&name, pod, mark, ends)];
+    changes.extend(mark.alias().map(|alias| Change::Label {
+        name: name.clone(),
+        alias,
+    }));
+    let mut made = node.apply_and_show(&changes, &name);
+    if let Err(error) = &made
+        && error.is_present()
+    {
         if !remove_end(node, &name).map_err(|e| failed(&e))? {
             return Err(taken(mark));
         }
-        node.apply(&[new(&name, pod, mark, ends)]).map_err(|e| {
-            if e.is_present() {
-                taken(mark)
-            } else {
-                failed(&e)
-            }
-        })?;
+        made = node.apply_and_show(&changes, &name);
     }
     fault::point("pair-made");
-    let link = node.link(&name).map_err(|e| failed(&e))?;
-    let link =
-        link.ok_or_else(|| CniError::try_again(format!("{name} vanished while it was made")))?;
-    if let Some(alias) = mark.alias() {
-        let change = LinkChange {
-            alias: Some(alias),
-            ..LinkChange::default()
-        };
-        let index = link.index;
-        node.apply(&[Change::SetLink { index, change }])
-            .map_err(|e| failed(&e))?;
-    }
-    Ok(link)
+    made.map_err(|e| {
+        if e.is_present() {
+            taken(mark)
+        } else {
+            failed(&e)
+        }
+    })
 }
 
 fn new<'a>(name: &str, pod: &'a Netns, mark: &Mark, ends: Ends) -> Change<'a> {

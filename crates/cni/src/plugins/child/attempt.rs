@@ -129,7 +129,7 @@ impl Attempt<'_> {
             dad,
             sysctls: &NOTIFY,
         };
-        configure(self.pod, self.inside, name, result, options)?;
+        configure(self.pod, self.inside, link, result, options)?;
         fault::point("child-configured");
         let told = |a: &IpAddr| a.is_ipv4() || settled;
         let told: Vec<IpAddr> = addresses.into_iter().filter(told).collect();

@@ -149,8 +149,8 @@ fn attach(
     } else {
         Dad::default()
     };
-    let done = configure(pod, &mut inside, &link.name, &result, dad.into());
-    let done = done.and_then(|_| {
+    let done = configure(pod, &mut inside, &link, &result, dad.into());
+    let done = done.and_then(|()| {
         fault::point("device-configured");
         prepared.configured(kept(&result)).map_err(failed)
     });

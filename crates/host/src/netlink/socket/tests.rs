@@ -143,6 +143,33 @@ fn a_large_answer_is_read_whole() {
 }
 
 #[test]
+fn a_question_behind_changes_is_answered_in_the_same_send_unless_one_was_refused() {
+    for refused in [None, Some(0), Some(1)] {
+        let mut socket = scripted(move |nth, sequences| {
+            assert_eq!((nth, sequences.len()), (0, 3), "one send");
+            let number = |at| {
+                if refused == Some(at) {
+                    -nix::libc::EEXIST
+                } else {
+                    0
+                }
+            };
+            vec![
+                ack(sequences[0].wrapping_sub(1), -nix::libc::EPERM),
+                [ack(sequences[0], number(0)), ack(sequences[1], number(1))].concat(),
+                message(16, 0, sequences[2], b"found"),
+            ]
+        });
+        let changes = [request(), request()];
+        let found = socket.execute_and_get(&changes, link::dump(), "read", text);
+        match refused {
+            None => assert_eq!(found.unwrap(), "found"),
+            Some(_) => assert!(found.unwrap_err().is_present(), "{refused:?}"),
+        }
+    }
+}
+
+#[test]
 fn every_request_of_a_batch_gets_its_own_verdict() {
     let mut socket = scripted(|_, sequences| {
         let acks = sequences.iter().map(|sequence| {
