@@ -8,6 +8,7 @@
 //! | measurements and their table | `bench` |
 //! | generated files | `generate` (CRDs, the chart's part), `findings` (the index) |
 //! | container images | `images` |
+//! | `moor-cni` as nodes get it | `dist` |
 //! | components that tests build once | `setup` |
 //! | a control plane on this machine | `up` |
 #![allow(
@@ -18,6 +19,7 @@
 
 mod bench;
 mod ci;
+mod dist;
 mod findings;
 mod fuzz;
 #[path = "gen.rs"]
@@ -72,6 +74,8 @@ enum Command {
     },
     /// Makes container images as OCI layouts, without a container engine
     Images(images::Options),
+    /// Builds moor-cni for nodes, as one file that needs no library; prints where it is
+    Dist,
     /// Starts a control plane on this machine with Mooring's kinds and controllers; it stays until `down`
     Up(up::Place),
     /// Stops what `up` started, and removes its directory
@@ -105,6 +109,7 @@ fn run(command: Command) -> Result<()> {
         Command::Bench { name, .. } => bench::run(name.as_deref()),
         Command::Gen { check } => gen_all(check),
         Command::Images(options) => images::run(&options),
+        Command::Dist => dist::dist(),
         Command::Up(place) => up::up(&place),
         Command::Down(place) => up::down(&place),
         Command::Ci => ci::run(),

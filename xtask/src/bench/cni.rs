@@ -5,7 +5,7 @@
 //!  cni-inside   every call is a process, from start to exit: one at a time in turns, then 16 at once
 //! ```
 //!
-//! Ours is built as it is shipped (profile `dist`). host-local writes to the disk that the temporary directory is on, ours with fsync,
+//! Ours is built as it is shipped, and base in the same way (`dist`). host-local writes to the disk that the temporary directory is on, ours with fsync,
 //! the reference without. Easy to get wrong: most of a DEL is the kernel's, which all three wait for; so the budget is on
 //! what lies above base. The same goes for many moves of devices at once: each holds the kernel's one lock for a grace period
 //! of RCU (`rcu_barrier` in `__dev_change_net_namespace`), so base's rate is the most that anybody can have.
@@ -15,15 +15,15 @@ mod node;
 mod one;
 mod rush;
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
 use self::node::{Node, Who};
 use super::{Curve, Report};
+use crate::dist::{BASE, MOOR_CNI};
 use crate::setup;
-use crate::shell::{cargo, output};
+use crate::shell::output;
 
 /// Plugins that are measured, each with each IPAM and family.
 const PLUGINS: [&str; 3] = ["macvlan", "bridge", "host-device"];
@@ -52,24 +52,9 @@ fn rounds() -> usize {
 
 /// Outside: what has to be built and made first.
 pub(super) fn cni() -> Result<Report> {
-    output(&mut cargo(&[
-        "build",
-        "--profile",
-        "dist",
-        "--quiet",
-        "-p",
-        "mooring-cni",
-    ]))?;
-    let base = [
-        "build",
-        "--release",
-        "--quiet",
-        "-p",
-        "mooring-host",
-        "--example",
-        "base",
-    ];
-    output(&mut cargo(&base))?;
+    for program in [MOOR_CNI, BASE] {
+        program.build()?;
+    }
     setup::place("cni-plugins")?;
     let node = node::Namespaces::make()?;
     let mut command = Command::new("ip");
@@ -124,12 +109,4 @@ fn cost(node: &Node, report: &mut Report) -> Result<()> {
 #[allow(clippy::cast_precision_loss, reason = "for people, with one digit")]
 fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
-}
-
-/// Beside the bench's own program.
-fn built(profile: &str, name: &str) -> Result<PathBuf> {
-    let exe = std::env::current_exe()?;
-    let target = exe.parent().and_then(|dir| dir.parent());
-    let target = target.context("the bench is not in a target directory")?;
-    Ok(target.join(profile).join(name))
 }

@@ -48,6 +48,13 @@ impl Row {
             budget: budget.to_owned(),
             measured,
             met,
+            floor_misses: false,
         }
+    }
+
+    /// Says whether the floor meets it: a budget that nobody could meet is told apart from one that we miss.
+    pub(super) fn floor(mut self, met: bool) -> Self {
+        self.floor_misses = !met;
+        self
     }
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Case, built};
+use super::Case;
+use crate::dist::{BASE, MOOR_CNI};
 use crate::setup;
 use crate::shell::output;
 
@@ -119,7 +120,7 @@ impl Node {
         let state = tempfile::tempdir().context("cannot make a directory")?;
         let ours = state.path().join("ours");
         fs::create_dir(&ours)?;
-        let program = built("dist", "moor-cni")?;
+        let program = MOOR_CNI.place();
         for name in ["macvlan", "bridge", "host-device", "static", "host-local"] {
             symlink(&program, ours.join(name))?;
         }
@@ -134,7 +135,7 @@ impl Node {
         Ok(Self {
             prefix,
             reference: setup::place("cni-plugins")?.join("bin"),
-            base: built("release", "examples/base")?,
+            base: BASE.place(),
             state,
         })
     }
