@@ -12,7 +12,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::process::ExitCode;
 
-use mooring_attach::cni::{CniError, Config, Env, Request, Verb, Version};
+use mooring_attach::cni::{CniError, Config, Env, Request, Verb, Version, member};
 use mooring_host::{Netns, Paths};
 
 use crate::call::Call;
@@ -185,8 +185,8 @@ fn read(stdin: &mut impl io::Read) -> Result<Vec<u8>, CniError> {
 
 /// For an error about a configuration that could not be read as a whole: its version, when that can be read.
 fn version_in(stdin: &[u8]) -> Option<Version> {
-    let value: serde_json::Value = serde_json::from_slice(stdin).ok()?;
-    value.get("cniVersion")?.as_str()?.parse().ok()
+    let config: serde_json::Map<_, _> = serde_json::from_slice(stdin).ok()?;
+    member(&config, "cniVersion")?.as_str()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -2,15 +2,17 @@
 //! untouched.
 //!
 //! Easy to get wrong: `text` is what a delegate gets. It is the runtime's bytes, not a rendering of what we
-//! understood, so keys that we do not know and numbers that we cannot hold survive.
+//! understood, so keys that we do not know and numbers that we cannot hold survive. What we read ourselves we read as Go
+//! does, without regard to the case of keys ([`super::fold`]).
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::error::CniError;
+use super::fold::{Object, read};
 use super::result::{CniResult, Dns};
-use super::text::{check_network, without_nulls};
+use super::text::check_network;
 use super::verb::Verb;
 use super::version::Version;
 
@@ -24,15 +26,15 @@ pub struct Config {
     /// `type`; empty where the runtime left it out and the program's name says it.
     pub plugin: String,
     /// Everything, as it came.
-    pub raw: Map<String, Value>,
+    pub raw: Object,
     /// `ipam`, when there is one with a type.
-    pub ipam: Option<Map<String, Value>>,
+    pub ipam: Option<Object>,
     /// `dns`.
     pub dns: Dns,
     /// `runtimeConfig`.
-    pub runtime: Map<String, Value>,
+    pub runtime: Object,
     /// `args.cni`.
-    pub args_cni: Map<String, Value>,
+    pub args_cni: Object,
     /// `prevResult`.
     pub prev: Option<CniResult>,
     /// `cni.dev/valid-attachments`: who may keep what, for GC.
@@ -69,10 +71,10 @@ impl Config {
         let Value::Object(raw) = value else {
             return Err(decode(&"it is not a JSON object"));
         };
-        Self::from_map(verb, raw, text.to_owned())
+        Self::from_object(verb, raw.into(), text.to_owned())
     }
 
-    fn from_map(verb: Verb, raw: Map<String, Value>, text: String) -> Result<Self, CniError> {
+    fn from_object(verb: Verb, raw: Object, text: String) -> Result<Self, CniError> {
         let version: Version = string(&raw, "cniVersion")?.parse()?;
         if version < verb.since() {
             return Err(CniError::new(
@@ -104,8 +106,7 @@ impl Config {
             ipam: ipam.filter(|i| !i.get("type").is_none_or(|t| t.is_null() || t == "")),
             dns: match present(&raw, "dns") {
                 None => Dns::default(),
-                Some(value) => Dns::deserialize(without_nulls(value))
-                    .map_err(|e| CniError::config("dns", e))?,
+                Some(value) => read(value).map_err(|e| CniError::config("dns", e))?,
             },
             runtime: object(&raw, "runtimeConfig", "runtimeConfig")?.unwrap_or_default(),
             args_cni: object(&args, "cni", "args.cni")?.unwrap_or_default(),
@@ -137,29 +138,29 @@ impl Config {
 
     /// The keys of `ipam`, in the same way.
     pub fn ipam_keys<T: DeserializeOwned>(&self) -> Result<T, CniError> {
-        let empty = Map::new();
+        let empty = Object::default();
         keys_of(self.ipam.as_ref().unwrap_or(&empty), "ipam.")
     }
 
     /// The configuration with one key set or replaced, for a plugin that delegates with more than it was given.
     pub fn with(&self, verb: Verb, key: &str, value: Value) -> Result<Self, CniError> {
         let mut raw = self.raw.clone();
-        raw.insert(key.to_owned(), value);
-        let text = Value::Object(raw.clone()).to_string();
-        Self::from_map(verb, raw, text)
+        raw.set(key, value);
+        let text = Value::from(raw.clone()).to_string();
+        Self::from_object(verb, raw, text)
     }
 }
 
 /// A member that is there and not `null`.
-fn present<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+fn present<'a>(map: &'a Object, key: &str) -> Option<&'a Value> {
     map.get(key).filter(|v| !v.is_null())
 }
 
-fn string<'a>(map: &'a Map<String, Value>, key: &str) -> Result<&'a str, CniError> {
+fn string<'a>(map: &'a Object, key: &str) -> Result<&'a str, CniError> {
     string_at(map, key, key)
 }
 
-fn string_at<'a>(map: &'a Map<String, Value>, key: &str, path: &str) -> Result<&'a str, CniError> {
+fn string_at<'a>(map: &'a Object, key: &str, path: &str) -> Result<&'a str, CniError> {
     match present(map, key) {
         None => Ok(""),
         Some(Value::String(text)) => Ok(text),
@@ -170,14 +171,10 @@ fn string_at<'a>(map: &'a Map<String, Value>, key: &str, path: &str) -> Result<&
     }
 }
 
-fn object(
-    map: &Map<String, Value>,
-    key: &str,
-    path: &str,
-) -> Result<Option<Map<String, Value>>, CniError> {
+fn object(map: &Object, key: &str, path: &str) -> Result<Option<Object>, CniError> {
     match present(map, key) {
         None => Ok(None),
-        Some(Value::Object(object)) => Ok(Some(object.clone())),
+        Some(Value::Object(object)) => Ok(Some(object.clone().into())),
         Some(other) => Err(CniError::config(
             path,
             format!("{} is not an object", short(other)),
@@ -186,12 +183,12 @@ fn object(
 }
 
 /// Both names: the specification's, and the one that the reference runtime wrote first (cni#1101).
-fn valid(verb: Verb, raw: &Map<String, Value>) -> Result<Vec<Attachment>, CniError> {
+fn valid(verb: Verb, raw: &Object) -> Result<Vec<Attachment>, CniError> {
     const KEYS: [&str; 2] = ["cni.dev/valid-attachments", "cni.dev/attachments"];
     if verb != Verb::Gc {
         return Ok(Vec::new());
     }
-    let Some((key, list)) = KEYS.iter().find_map(|key| Some((key, raw.get(*key)?))) else {
+    let Some((key, list)) = KEYS.iter().find_map(|key| Some((key, raw.get(key)?))) else {
         // Without the list everything would be garbage, which nobody says by leaving a key out.
         return Err(CniError::config(
             KEYS[0],
@@ -201,13 +198,13 @@ fn valid(verb: Verb, raw: &Map<String, Value>) -> Result<Vec<Attachment>, CniErr
     if list.is_null() {
         return Ok(Vec::new());
     }
-    Vec::deserialize(list).map_err(|e| CniError::config(key, e))
+    read(list).map_err(|e| CniError::config(key, e))
 }
 
-fn keys_of<T: DeserializeOwned>(map: &Map<String, Value>, at: &str) -> Result<T, CniError> {
-    let value = without_nulls(&Value::Object(map.clone()));
-    T::deserialize(&value).map_err(|error| {
+fn keys_of<T: DeserializeOwned>(object: &Object, at: &str) -> Result<T, CniError> {
+    object.read().map_err(|error| {
         let why = error.to_string();
+        let value = Value::from(object.clone());
         let mut budget = 256;
         let field = culprit::<T>(&value, &why, &mut budget);
         if field.is_empty() {
@@ -242,7 +239,7 @@ fn culprit<T: DeserializeOwned>(value: &Value, why: &str, budget: &mut u32) -> S
             *budget -= 1;
             let mut without = value.clone();
             remove(&mut without, &at, step);
-            T::deserialize(&without)
+            read::<T>(&without)
                 .err()
                 .is_none_or(|e| e.to_string() != why)
         });

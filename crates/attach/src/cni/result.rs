@@ -19,7 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::error::CniError;
-use super::text::without_nulls;
+use super::fold::{member, read};
 use super::version::Version;
 
 /// Interfaces, addresses, routes and name servers of an attachment.
@@ -174,11 +174,10 @@ impl CniResult {
             // Serde would read a list as the fields in their order.
             return Err(bad(&"it is not a JSON object"));
         }
-        let value = without_nulls(value);
         let parsed = if version.has_old_result() {
-            old::Old::deserialize(value).map(CniResult::from)
+            read::<old::Old>(value).map(CniResult::from)
         } else {
-            Self::deserialize(value)
+            read(value)
         };
         parsed.map_err(|e| bad(&e))
     }
@@ -187,7 +186,10 @@ impl CniResult {
     pub fn parse_answer(text: &[u8], config: Version) -> Result<Self, CniError> {
         let value: Value = serde_json::from_slice(text)
             .map_err(|e| CniError::decode("the delegate's result", e))?;
-        let version = match value.get("cniVersion").and_then(Value::as_str) {
+        let version = match value
+            .as_object()
+            .and_then(|answer| member(answer, "cniVersion")?.as_str())
+        {
             None | Some("") => config,
             Some(text) => text.parse()?,
         };

@@ -1,8 +1,6 @@
-//! The grammars of the protocol's strings, and the reading of JSON as Go writes it.
+//! The grammars of the protocol's strings.
 //!
-//! Easy to get wrong: `null` is how Go says "absent", and configurations pass through Go programs.
-
-use serde_json::Value;
+//! Easy to get wrong: they become file names, so nothing here may ever let a slash through.
 
 use super::error::CniError;
 
@@ -57,16 +55,4 @@ pub fn check_plugin(field: &str, name: &str) -> Result<(), CniError> {
         field,
         format!("{name:?} is no plugin: {why}"),
     ))
-}
-
-/// The value without members that are `null`, at every depth: absent, as Go reads them.
-pub fn without_nulls(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let kept = map.iter().filter(|(_, v)| !v.is_null());
-            Value::Object(kept.map(|(k, v)| (k.clone(), without_nulls(v))).collect())
-        }
-        Value::Array(list) => Value::Array(list.iter().map(without_nulls).collect()),
-        other => other.clone(),
-    }
 }

@@ -4,8 +4,8 @@
 //! `host_local` takes them together. Easy to get wrong: runtimes write several addresses into `CNI_ARGS` with commas,
 //! which the reference host-local does not understand.
 
-use mooring_attach::cni::{CniError, Request};
-use serde_json::{Map, Value};
+use mooring_attach::cni::{CniError, Object, Request};
+use serde_json::Value;
 
 /// What the sources say, each as written.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Asked {
     }
 }
 
-fn strings(map: &Map<String, Value>, path: &str) -> Result<Vec<String>, CniError> {
+fn strings(map: &Object, path: &str) -> Result<Vec<String>, CniError> {
     let list = match map.get("ips") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(list)) => list,

@@ -8,9 +8,11 @@ use std::net::IpAddr;
 
 use mooring_api::Mac;
 use mooring_api::net::{Link, LinkKind, MacvlanMode, NewLink};
-use mooring_attach::cni::{CniError, CniResult};
+use mooring_attach::cni::{CniError, CniResult, read};
 use mooring_host::{Netlink, Netns, Reach, ShimError, Shims};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::child::{self, Made};
 use crate::call::Call;
@@ -31,11 +33,25 @@ struct Keys {
 }
 
 /// `hostReach`: `true`, or an object with the node's addresses for it.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug)]
 enum HostReach {
     Wanted(bool),
-    With { addresses: Vec<IpAddr> },
+    With(With),
+}
+
+#[derive(Debug, Deserialize)]
+struct With {
+    addresses: Vec<IpAddr>,
+}
+
+impl<'de> Deserialize<'de> for HostReach {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = match Value::deserialize(deserializer)? {
+            Value::Bool(wanted) => Ok(Self::Wanted(wanted)),
+            other => read(&other).map(Self::With),
+        };
+        read.map_err(D::Error::custom)
+    }
 }
 
 impl Default for HostReach {
@@ -52,7 +68,7 @@ impl HostReach {
     fn addresses(&self) -> &[IpAddr] {
         match self {
             Self::Wanted(_) => &[],
-            Self::With { addresses } => addresses,
+            Self::With(with) => &with.addresses,
         }
     }
 }
@@ -233,9 +249,10 @@ fn mode(text: &str) -> Result<MacvlanMode, CniError> {
 
 /// The MAC that is asked for: the runtime's word, else `CNI_ARGS`, else the configuration's.
 fn mac(call: &Call, configured: &str) -> Result<Option<Mac>, CniError> {
-    let runtime = call.config().runtime.get("mac").and_then(|v| v.as_str());
-    let runtime = runtime.filter(|text| !text.is_empty());
-    let (field, text) = match (runtime, call.request.args.get("MAC")) {
+    let (field, text) = match (
+        call.config().runtime.text("mac"),
+        call.request.args.get("MAC"),
+    ) {
         (Some(text), _) => ("runtimeConfig.mac", text),
         (None, Some(text)) => ("CNI_ARGS MAC", text),
         (None, None) => ("mac", configured),

@@ -97,7 +97,7 @@ fn a_delegate_gets_the_bytes_as_they_came() {
     let text = "{ \"zz\": 1.000000000000000000001, \"name\":\"n\",\n \"aa\": 123456789012345678901234567890, \"name\":\"n\" }";
     let config = Config::parse(Verb::Add, text.as_bytes()).expect("a configuration");
     assert_eq!(config.text(), text);
-    let keys: Vec<&String> = config.raw.keys().collect();
+    let keys: Vec<&String> = config.raw.as_map().keys().collect();
     assert_eq!(keys, ["zz", "name", "aa"]);
 }
 

@@ -7,9 +7,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 use mooring_api::Mac;
-use mooring_attach::cni::{CniError, Request};
+use mooring_attach::cni::{CniError, Request, same};
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
 /// The longest name of a sysctl; the kernel's are far below.
 const KEY_MAX: usize = 255;
@@ -25,26 +25,6 @@ struct Keys {
     mtu: Option<i64>,
     tx_q_len: Option<i64>,
     allmulti: Option<bool>,
-}
-
-/// The sysctls by themselves: from the text, because a map would forget that a key was there twice.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Text {
-    sysctl: Option<Once>,
-    args: Option<Args>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Args {
-    cni: Option<ArgsCni>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ArgsCni {
-    sysctl: Option<Once>,
 }
 
 /// What is to be set; `None` and `false` leave things alone.
@@ -74,10 +54,11 @@ impl Wanted {
     pub(super) fn of(request: &Request) -> Result<Self, CniError> {
         let config = &request.config;
         let keys: Keys = config.keys()?;
-        let args = serde_json::Value::Object(config.args_cni.clone());
-        let args: Keys = serde_json::from_value(mooring_attach::cni::without_nulls(&args))
+        let args: Keys = config
+            .args_cni
+            .read()
             .map_err(|e| CniError::config("args.cni", e))?;
-        let runtime = config.runtime.get("mac").and_then(|mac| mac.as_str());
+        let runtime = config.runtime.text("mac");
         let old = request.args.get("MAC");
         let macs = [
             ("args.cni.mac", args.mac.as_deref()),
@@ -135,13 +116,13 @@ fn number(field: &str, value: Option<i64>) -> Result<Option<u32>, CniError> {
 }
 
 fn sysctls(text: &str, ifname: &str) -> Result<Vec<Sysctl>, CniError> {
-    let text: Text = serde_json::from_str(text).map_err(|e| CniError::config("sysctl", e))?;
-    let own = text.sysctl.unwrap_or_default();
-    let args = text
-        .args
-        .and_then(|args| args.cni)
-        .and_then(|cni| cni.sysctl)
-        .unwrap_or_default();
+    let at = |path: &'static [&'static str]| {
+        let mut text = serde_json::Deserializer::from_str(text);
+        let found = Way(path).deserialize(&mut text);
+        found.map_err(|e| CniError::config(&path.join("."), e))
+    };
+    let own = at(&["sysctl"])?;
+    let args = at(&["args", "cni", "sysctl"])?;
     let mut all: Vec<Sysctl> = Vec::new();
     for (key, value) in own.0 {
         let path = path(&key, ifname)?;
@@ -189,6 +170,49 @@ fn path(key: &str, ifname: &str) -> Result<String, CniError> {
         return Err(bad("is no path to a sysctl"));
     }
     Ok(path)
+}
+
+/// The sysctls at the end of a way through objects: from the text, because a map would forget that a key was there twice.
+/// Names are matched as everywhere; the last one counts, and `null` says nothing.
+struct Way(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for Way {
+    type Value = Once;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Once, D::Error> {
+        match self.0 {
+            [] => Option::deserialize(deserializer).map(Option::unwrap_or_default),
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Way {
+    type Value = Once;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_unit<E>(self) -> Result<Once, E> {
+        Ok(Once::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Once, A::Error> {
+        let mut found = Once::default();
+        while let Some(key) = map.next_key::<String>()? {
+            match self.0 {
+                [name, rest @ ..] if same(&key, name) => {
+                    let seen = map.next_value_seed(Way(rest))?;
+                    if !seen.0.is_empty() {
+                        found = seen;
+                    }
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// String to string, in order, each key once.

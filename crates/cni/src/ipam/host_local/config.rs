@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use mooring_api::{Family, HostCidr};
-use mooring_attach::cni::{CniError, CniRoute, Config, Request, Version};
+use mooring_attach::cni::{CniError, CniRoute, Config, Request, Version, read};
 use serde_json::Value;
 
 use super::range::{RangeKeys, RangeSet};
@@ -26,8 +26,6 @@ pub(super) struct Settings {
 #[derive(Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Keys {
-    #[serde(flatten)]
-    one: RangeKeys,
     ranges: Vec<Vec<RangeKeys>>,
     routes: Vec<CniRoute>,
     resolv_conf: String,
@@ -55,8 +53,7 @@ fn keys(config: &Config) -> Result<Keys, CniError> {
 
 /// The directory of a network: `dataDir`, else the node's own, and the network's name.
 pub(super) fn place(config: &Config, default: &Path) -> PathBuf {
-    let set = config.ipam.as_ref().and_then(|ipam| ipam.get("dataDir"));
-    let set = set.and_then(Value::as_str).filter(|dir| !dir.is_empty());
+    let set = config.ipam.as_ref().and_then(|ipam| ipam.text("dataDir"));
     // The name has no slash and is no dot: the configuration was refused otherwise.
     set.map_or(default, Path::new).join(&config.name)
 }
@@ -68,8 +65,9 @@ pub(super) fn sets(config: &Config) -> Result<Vec<RangeSet>, CniError> {
     for (at, set) in at_runtime(config)?.into_iter().enumerate() {
         written.push((format!("runtimeConfig.ipRanges[{at}]"), set));
     }
-    if keys.one.subnet.as_ref().is_some_and(|s| !s.is_empty()) {
-        written.push(("ipam".to_owned(), vec![keys.one]));
+    let one: RangeKeys = config.ipam_keys()?;
+    if one.subnet.as_ref().is_some_and(|s| !s.is_empty()) {
+        written.push(("ipam".to_owned(), vec![one]));
     }
     for (at, set) in keys.ranges.into_iter().enumerate() {
         written.push((format!("ipam.ranges[{at}]"), set));
@@ -100,8 +98,7 @@ pub(super) fn sets(config: &Config) -> Result<Vec<RangeSet>, CniError> {
 fn at_runtime(config: &Config) -> Result<Vec<Vec<RangeKeys>>, CniError> {
     match config.runtime.get("ipRanges") {
         None | Some(Value::Null) => Ok(Vec::new()),
-        Some(value) => serde_json::from_value(mooring_attach::cni::without_nulls(value))
-            .map_err(|e| CniError::config("runtimeConfig.ipRanges", e)),
+        Some(value) => read(value).map_err(|e| CniError::config("runtimeConfig.ipRanges", e)),
     }
 }
 

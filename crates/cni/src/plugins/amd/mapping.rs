@@ -19,7 +19,6 @@ use mooring_host::device::{Mover, Selector, look_up};
 use mooring_host::foreign::amd::{Entry, File, Mapping, MappingError};
 use mooring_host::record::Record;
 use mooring_host::{Change, Netlink, Netns, fault};
-use serde_json::{Map, Value};
 
 use crate::call::Call;
 use crate::plugins::host_device::attach::failed;
@@ -48,14 +47,11 @@ fn load(call: &Call, file: &File) -> Result<Option<Mapping>, CniError> {
 
 /// The key of the device: what a device plugin calls it.
 fn key(call: &Call) -> Option<String> {
-    let of = |map: &Map<String, Value>, key: &str| {
-        let text = map.get(key)?.as_str()?;
-        (!text.is_empty()).then(|| text.to_owned())
-    };
     let config = call.config();
-    of(&config.raw, "deviceID")
-        .or_else(|| of(&config.runtime, "deviceID"))
-        .or_else(|| of(&config.raw, "pciBusID"))
+    let key = config.raw.text("deviceID");
+    let key = key.or_else(|| config.runtime.text("deviceID"));
+    key.or_else(|| config.raw.text("pciBusID"))
+        .map(str::to_owned)
 }
 
 /// Writes what AMD's plugin would have written about an attachment of ours.

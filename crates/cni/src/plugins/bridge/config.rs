@@ -4,7 +4,7 @@
 //! which the runtime's is the last word.
 
 use mooring_api::{IfName, Mac, VlanId};
-use mooring_attach::cni::{CniError, Request};
+use mooring_attach::cni::{CniError, Object, Request};
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
@@ -204,7 +204,7 @@ pub(crate) fn trunk(field: &str, list: &[Trunk]) -> Result<Vec<VlanId>, CniError
 /// `CNI_ARGS`, then `args.cni.mac`, then `runtimeConfig.mac`: the last one that is there.
 pub(crate) fn mac(request: &Request) -> Result<Option<Mac>, CniError> {
     let config = &request.config;
-    let text = |map: &serde_json::Map<String, serde_json::Value>, field| match map.get("mac") {
+    let text = |map: &Object, field| match map.get("mac") {
         None | Some(serde_json::Value::Null) => Ok(None),
         Some(serde_json::Value::String(text)) => Ok(Some(text.clone()).filter(|t| !t.is_empty())),
         Some(_) => Err(CniError::config(field, "is not a string")),

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use mooring_api::{IfName, Mac, VlanId};
-use mooring_attach::cni::{CniError, Request};
+use mooring_attach::cni::{CniError, Request, member};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -106,14 +106,7 @@ impl Wanted {
 
 /// Where the database is, from keys that can be read without the rest: what DEL and GC ask.
 pub(super) fn database_of(request: &Request, etc: &Path) -> Option<String> {
-    let text = |key: &str| {
-        request
-            .config
-            .raw
-            .get(key)
-            .and_then(Value::as_str)
-            .unwrap_or("")
-    };
+    let text = |key: &str| request.config.raw.text(key).unwrap_or_default();
     database(text("socket_file"), text("configuration_path"), etc).ok()?
 }
 
@@ -145,7 +138,7 @@ fn database(own: &str, named: &str, etc: &Path) -> Result<Option<String>, CniErr
         };
         let map: Map<String, Value> =
             serde_json::from_slice(&text).map_err(|e| CniError::decode(file.display(), e))?;
-        let socket = map.get("socket_file").and_then(Value::as_str);
+        let socket = member(&map, "socket_file").and_then(Value::as_str);
         return Ok(socket.filter(|s| !s.is_empty()).map(remote));
     }
     Ok(None)
@@ -166,9 +159,7 @@ fn argument(request: &Request, key: &str) -> Option<String> {
     let pairs = request.args.pairs();
     let old = pairs.filter(|(k, v)| k.eq_ignore_ascii_case(key) && !v.is_empty());
     let old = old.last().map(|(_, v)| v.to_owned());
-    let new = request.config.args_cni.iter();
-    let new = new.filter(|(k, _)| k.eq_ignore_ascii_case(key));
-    let new = new.filter_map(|(_, v)| v.as_str()).find(|v| !v.is_empty());
+    let new = request.config.args_cni.text(key);
     old.or_else(|| new.map(str::to_owned))
 }
 

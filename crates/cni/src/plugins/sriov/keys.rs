@@ -53,10 +53,8 @@ impl Wish {
 
     fn of(config: &Config, args: &CniArgs) -> Result<Self, CniError> {
         let keys: Keys = config.keys()?;
-        let injected = config.runtime.get("deviceID").and_then(|v| v.as_str());
-        let device = injected
-            .filter(|id| !id.is_empty())
-            .unwrap_or(&keys.device_id);
+        let injected = config.runtime.text("deviceID");
+        let device = injected.unwrap_or(&keys.device_id);
         if device.is_empty() {
             return Err(CniError::config(
                 "deviceID",
@@ -66,7 +64,7 @@ impl Wish {
         let device = device
             .parse()
             .map_err(|e| CniError::config("deviceID", e))?;
-        let given = config.runtime.get("mac").and_then(|v| v.as_str());
+        let given = config.runtime.text("mac");
         let given = given
             .map(|mac| ("runtimeConfig.mac", mac))
             .or_else(|| args.get("MAC").map(|mac| ("CNI_ARGS MAC", mac)))
@@ -260,13 +258,16 @@ mod tests {
     }
 
     #[test]
-    fn the_runtimes_mac_wins_over_cni_args_and_those_over_the_key() {
+    fn the_runtimes_mac_wins_over_cni_args_and_those_over_the_key_and_an_empty_one_over_none() {
         let mac = |keys: &str, args: &str| wish(keys, args).expect(keys).mac.map(|m| m.octets()[5]);
         let key = r#","mac":"02:00:00:00:00:01""#;
         let runtime = r#","mac":"02:00:00:00:00:01","runtimeConfig":{"mac":"02:00:00:00:00:03"}"#;
         assert_eq!(mac(key, ""), Some(1));
         assert_eq!(mac(key, "IgnoreUnknown=1;MAC=02:00:00:00:00:02"), Some(2));
         assert_eq!(mac(runtime, "MAC=02:00:00:00:00:02"), Some(3));
+        let empty = r#","mac":"02:00:00:00:00:01","runtimeConfig":{"mac":""}"#;
+        assert_eq!(mac(empty, "MAC=02:00:00:00:00:02"), Some(2));
+        assert_eq!(mac(empty, "MAC="), Some(1));
     }
 
     #[test]

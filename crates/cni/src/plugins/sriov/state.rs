@@ -19,7 +19,7 @@ use mooring_host::file::{self, Lock};
 use mooring_host::pci::{Bdf, VfOf};
 use mooring_host::record::Record;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::keys::Wish;
 use crate::call::Call;
@@ -240,8 +240,7 @@ fn io<'a>(doing: &'a str, path: &'a Path) -> impl FnOnce(std::io::Error) -> CniE
 
 /// The configuration as sriov-cni keeps it.
 fn net_conf(call: &Call, wish: &Wish, of: &VfOf, record: &Record) -> Value {
-    let mut map: Map<String, Value> = call.config().raw.clone();
-    // A Go decoder does not look at case: these two would be one field.
+    let mut map = call.config().raw.clone();
     for key in ["mac", "prevResult"] {
         map.remove(key);
     }
@@ -272,7 +271,13 @@ fn net_conf(call: &Call, wish: &Wish, of: &VfOf, record: &Record) -> Value {
         ("recorded", Value::from(true)),
     ];
     for (key, value) in fields {
-        map.insert(key.to_owned(), value);
+        map.set(key, value);
     }
-    Value::Object(map)
+    // Under the names that a DEL looks for, however the configuration spells them.
+    for key in ["name", "spoofchk", "trust", "link_state"] {
+        if let Some(value) = call.config().raw.get(key) {
+            map.set(key, value.clone());
+        }
+    }
+    map.into()
 }
