@@ -3,7 +3,7 @@
 //! On this machine's kernel the switch forwards in user space (`datapath_type=netdev`); in `uml` in the kernel.
 
 mod life;
-mod switch;
+pub(crate) mod switch;
 mod uml;
 
 use serde_json::{Value, json};
