@@ -18,7 +18,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::conformance::bed::{Attachment, Bed, Shown as _};
+use crate::conformance::bed::{Attachment, Bed, Shown as _, device, shown};
 use crate::conformance::peer::Peer;
 use crate::conformance::shape::{Wrong, result, silent, want};
 
@@ -33,6 +33,8 @@ struct Scene<'a> {
     its: (Value, Vec<String>),
     /// The node's links with the neighbour.
     links: BTreeSet<String>,
+    /// The ports of the switch with the neighbour.
+    ports: Vec<String>,
 }
 
 impl<'a> Scene<'a> {
@@ -43,16 +45,15 @@ impl<'a> Scene<'a> {
         let value = result(&bed.call("ADD", &neighbour), VERSION);
         neighbour.config["prevResult"] =
             value.unwrap_or_else(|wrong| panic!("the neighbour: {wrong}"));
-        let its = (
-            neighbour.pod.link("net1").unwrap_or_default(),
-            neighbour.pod.addresses("net1"),
-        );
-        let links = links(&bed.node);
+        let its = interface(&neighbour);
+        let links = names(&bed.node.links());
+        let ports = bed.ports();
         Some(Self {
             bed,
             neighbour,
             its,
             links,
+            ports,
         })
     }
 
@@ -60,12 +61,7 @@ impl<'a> Scene<'a> {
     fn fresh(&self) -> Victim {
         let attachment = self.bed.attachment(VERSION);
         let pod = Picture::of(&attachment);
-        let device = attachment.config["device"].as_str().map(str::to_owned);
-        Victim {
-            attachment,
-            pod,
-            device,
-        }
+        Victim { attachment, pod }
     }
 
     /// Nothing of the victim is left, and the neighbour is as it was.
@@ -87,16 +83,17 @@ impl<'a> Scene<'a> {
         want(left.is_empty(), format!("left below the root: {left:?}"))?;
         let left = mentions(&self.bed.data(), container);
         want(left.is_empty(), format!("left on disk: {left:?}"))?;
-        let mut now = links(&self.bed.node);
-        if let Some(device) = &victim.device {
-            let there = now.remove(device);
+        let shown = self.bed.node.batch("addr show\nroute show table all\n");
+        if let Some(device) = &victim.attachment.device {
+            let now = device::picture(&shown, &device.name);
             // A virtual one ends with its pod.
             want(
-                there || !alive,
-                format!("{device} is not back on the node, which has {now:?}"),
+                now.as_ref() == Some(&device.before)
+                    || (now.is_none() && !alive && device.pci.is_none()),
+                format!("{} was {} and is {now:?}", device.name, device.before),
             )?;
-            now.remove(&device.replace("dev", "peer"));
         }
+        let mut now = names(shown[0].as_array().map_or(&[], Vec::as_slice));
         now.retain(|name| !name.starts_with("hand"));
         let before: BTreeSet<&String> = self
             .links
@@ -110,14 +107,16 @@ impl<'a> Scene<'a> {
             now == before,
             format!("the node had {before:?} and has {now:?}"),
         )?;
+        let ports = self.bed.ports();
+        want(
+            ports == self.ports,
+            format!("the switch had {:?} and has {ports:?}", self.ports),
+        )?;
         self.neighbour_is_well()
     }
 
     fn neighbour_is_well(&self) -> Result<(), Wrong> {
-        let now = (
-            self.neighbour.pod.link("net1").unwrap_or_default(),
-            self.neighbour.pod.addresses("net1"),
-        );
+        let now = interface(&self.neighbour);
         want(
             now.1 == self.its.1
                 && now.0["address"] == self.its.0["address"]
@@ -143,56 +142,62 @@ impl<'a> Scene<'a> {
 struct Victim {
     attachment: Attachment,
     pod: Picture,
-    device: Option<String>,
 }
 
 /// What a pod looks like; for a chained plugin it had an interface before.
 #[derive(Debug, PartialEq)]
 struct Picture {
     links: Vec<(String, Value, Value, Vec<String>)>,
-    rules: String,
-    routes: BTreeSet<String>,
+    rules: Value,
+    routes: Vec<String>,
 }
 
 impl Picture {
     fn of(attachment: &Attachment) -> Self {
-        let pod = &attachment.pod;
-        let shown = pod.links();
+        let shown = attachment
+            .pod
+            .batch("addr show\nrule show\nroute show table all\n");
         let link = |link: &Value| {
             let name = link["ifname"].as_str().unwrap_or_default().to_owned();
-            let addresses = pod.addresses(&name);
             (
                 name,
                 link["mtu"].clone(),
                 link["promiscuity"].clone(),
-                addresses,
+                shown::addresses(link),
             )
         };
-        let routes = pod.ip("-4 route show table all");
-        // Caches and the local table are the kernel's.
-        let routes = routes
-            .lines()
-            .filter(|line| !line.contains("table local") && !line.starts_with("broadcast"));
         Self {
-            links: shown.iter().map(link).collect(),
-            rules: pod.ip("rule show"),
+            links: shown[0]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(link)
+                .collect(),
+            rules: shown[1].clone(),
             // Those of an interface that sbr had are left in its table, as the reference leaves them: they end with it.
             routes: if attachment.config["type"] == "sbr" {
-                BTreeSet::new()
+                Vec::new()
             } else {
-                routes.map(|line| line.trim().to_owned()).collect()
+                shown::routes(&shown[2])
             },
         }
     }
+}
+
+/// The pod's interface and its addresses.
+fn interface(attachment: &Attachment) -> (Value, Vec<String>) {
+    let link = attachment.pod.link("net1").unwrap_or_default();
+    let addresses = shown::addresses(&link);
+    (link, addresses)
 }
 
 fn is_device(name: &str) -> bool {
     name.starts_with("dev") || name.starts_with("peer")
 }
 
-fn links(netns: &mooring_testkit::Netns) -> BTreeSet<String> {
+fn names(links: &[Value]) -> BTreeSet<String> {
     let name = |link: &Value| link["ifname"].as_str().unwrap_or_default().to_owned();
-    netns.links().iter().map(name).collect()
+    links.iter().map(name).collect()
 }
 
 /// Files whose name or text has a word in it.
@@ -208,7 +213,8 @@ fn mentions(dir: &Path, word: &str) -> Vec<String> {
     };
     while let Some(dir) = todo.pop() {
         for entry in std::fs::read_dir(dir).into_iter().flatten() {
-            let path = entry.unwrap().path();
+            let entry = entry.unwrap();
+            let path = entry.path();
             let text =
                 || String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).into_owned();
             let name = path
@@ -216,7 +222,9 @@ fn mentions(dir: &Path, word: &str) -> Vec<String> {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned();
-            if path.is_dir() {
+            // Not through links: those of a sysfs lead round in circles.
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
                 todo.push(path.clone());
             } else if !name.ends_with("lock") && (is_it(&name) || is_it(&text())) {
                 found.push(path.display().to_string());

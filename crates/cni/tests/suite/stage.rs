@@ -93,7 +93,8 @@ impl Tools {
         script(&file, &text);
     }
 
-    fn path(&self) -> String {
+    /// For `PATH`: these first.
+    pub(crate) fn path(&self) -> String {
         let rest = std::env::var("PATH").unwrap_or_default();
         format!("{}:{rest}", self.dir.path().display())
     }

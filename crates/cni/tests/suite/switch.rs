@@ -155,15 +155,11 @@ fn sbr_is_switched_over_and_back() {
 
 /// ADD, CHECK and DEL by one directory, in which plugins of both implementations lie.
 fn together(
-    peer: &Peer,
+    bed: &Bed<'_>,
     main: &Peer,
-    plugin: &'static str,
     version: &str,
     set: impl Fn(&mut Attachment),
 ) -> Result<(), Wrong> {
-    let Some(bed) = Bed::new(peer, plugin) else {
-        return Ok(());
-    };
     let mut attachment = bed.attachment(version);
     set(&mut attachment);
     let value = result(&bed.call("ADD", &attachment), version)?;
@@ -223,16 +219,19 @@ fn our_ipam_serves_the_plugins_of_others_and_theirs_serves_ours() {
             std::os::unix::fs::symlink(other.program(plugin), link).unwrap();
         }
         for plugin in ["macvlan", "bridge"] {
-            for version in VERSIONS.iter().filter(|version| **version <= *newest) {
-                for ipam in ["static", "host-local"] {
-                    let cases = [
-                        (&theirs_with_our_ipam, other, ipam.to_owned()),
-                        (&ours_with_their_ipam, &ours, format!("their-{ipam}")),
-                    ];
-                    for (peer, main, ipam) in cases {
+            let sides = [
+                (&theirs_with_our_ipam, other, ""),
+                (&ours_with_their_ipam, &ours, "their-"),
+            ];
+            for (peer, main, whose) in sides {
+                let Some(bed) = Bed::new(peer, plugin) else {
+                    return;
+                };
+                for version in VERSIONS.iter().filter(|version| **version <= *newest) {
+                    for ipam in ["static", "host-local"].map(|ipam| format!("{whose}{ipam}")) {
                         done += 1;
-                        let outcome =
-                            together(peer, main, plugin, version, |a| with_ipam(a, &ipam));
+                        let outcome = together(&bed, main, version, |a| with_ipam(a, &ipam));
+                        bed.sweep();
                         if let Err(said) = outcome {
                             wrong.push(format!(
                                 "{} ({}) {plugin} {ipam} {version}: {said}",

@@ -8,6 +8,9 @@
 //!
 //! Easy to get wrong: a plugin runs in the *node's* namespace and is only told the pod's.
 
+pub(crate) mod device;
+pub(crate) mod shown;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -17,7 +20,10 @@ use std::process::{Command, Stdio};
 use mooring_testkit::{Netns, Said, Sandbox};
 use serde_json::{Value, json};
 
+pub(crate) use self::device::Device;
+pub(crate) use self::shown::Shown;
 use super::peer::Peer;
+use crate::ovs::switch::Switch;
 
 /// One plugin of one implementation, and a node for it.
 pub(crate) struct Bed<'a> {
@@ -26,6 +32,10 @@ pub(crate) struct Bed<'a> {
     pub(crate) node: Netns,
     sandbox: Sandbox,
     state: tempfile::TempDir,
+    /// For the plugin that needs one.
+    switch: Option<Switch>,
+    /// Whether a device's own addresses give way to the pool's.
+    pooled: Cell<bool>,
     made: Cell<u32>,
     pods: RefCell<Vec<String>>,
 }
@@ -36,6 +46,10 @@ pub(crate) struct Attachment {
     pub(crate) container: String,
     pub(crate) ifname: String,
     pub(crate) pod: Netns,
+    /// For a plugin that moves one: a device of its own.
+    pub(crate) device: Option<Device>,
+    /// A route that the pod is to have: where to, and by whom.
+    pub(crate) route: (String, String),
     /// What the plugin gets on its stdin.
     pub(crate) config: Value,
     /// What a runtime sets beyond the usual, or instead; an empty one is left out.
@@ -48,15 +62,22 @@ pub(crate) const SUBNET: &str = "10.77.0.0/29";
 impl<'a> Bed<'a> {
     /// None is a counted skip.
     pub(crate) fn new(peer: &'a Peer, plugin: &'static str) -> Option<Self> {
-        let sandbox = Sandbox::new(&format!("{plugin} of {}", peer.name))?;
+        let what = format!("{plugin} of {}", peer.name);
+        let sandbox = Sandbox::new(&what)?;
         let fabric = sandbox.fabric("fabric");
         let node = sandbox.plugged(&fabric, "node");
+        let switch = match plugin {
+            "ovs" => Some(Switch::on(&node, &what, "netdev")?),
+            _ => None,
+        };
         Some(Self {
             peer,
             plugin,
             node,
             sandbox,
             state: tempfile::tempdir().unwrap(),
+            switch,
+            pooled: Cell::new(false),
             made: Cell::new(0),
             pods: RefCell::default(),
         })
@@ -69,7 +90,15 @@ impl<'a> Bed<'a> {
         self.made.set(nth);
         let pod = self.sandbox.netns(&format!("pod{nth}"));
         self.pods.borrow_mut().push(name(&pod));
-        let mut config = self.config(version, nth, &pod);
+        let moves = matches!(self.plugin, "host-device" | "amd-host-device" | "sriov");
+        let device = moves.then(|| self.device(nth));
+        let mut config = self.config(version, nth, &pod, device.as_ref());
+        let route = if config.get("ipam").is_some() {
+            ("192.0.2.0/24".to_owned(), "10.77.0.1".to_owned())
+        } else {
+            let gateway = format!("{}.1", device::own_net(nth));
+            (device::own_route(nth), gateway)
+        };
         config["cniVersion"] = json!(version);
         config["name"] = json!("net");
         config["type"] = json!(self.plugin);
@@ -77,24 +106,32 @@ impl<'a> Bed<'a> {
             container: format!("container-{nth}"),
             ifname: "net1".to_owned(),
             pod,
+            device,
+            route,
             config,
             variables: BTreeMap::new(),
         }
     }
 
-    fn config(&self, version: &str, nth: u32, pod: &Netns) -> Value {
+    /// From here on, devices with addresses of their own get some of the pool instead, or not.
+    pub(crate) fn pool(&self, pooled: bool) {
+        self.pooled.set(pooled);
+    }
+
+    fn config(&self, version: &str, nth: u32, pod: &Netns, device: Option<&Device>) -> Value {
         let ipam = json!({"type": "host-local", "dataDir": self.data(), "subnet": SUBNET,
             "routes": [{"dst": "192.0.2.0/24"}]});
         match self.plugin {
             "macvlan" | "ipvlan" => json!({"master": "eth1", "ipam": ipam}),
             "vlan" => json!({"master": "eth1", "vlanId": 100 + nth, "ipam": ipam}),
             "bridge" => json!({"bridge": "br1", "ipam": ipam}),
-            "host-device" => {
-                // A device of its own: a virtual one ends with the namespace that it is in.
-                self.node
-                    .ip(&format!("link add dev{nth} type veth peer name peer{nth}"));
-                json!({"device": format!("dev{nth}"), "ipam": ipam})
+            "ovs" => json!({"bridge": "br1", "ipam": ipam}),
+            "host-device" => json!({"device": device.map(|d| &d.name), "ipam": ipam}),
+            "sriov" => json!({"deviceID": device.map(|d| &d.pci), "ipam": ipam}),
+            "amd-host-device" if self.pooled.get() => {
+                json!({"deviceID": device.map(|d| &d.pci), "ipam": ipam})
             }
+            "amd-host-device" => json!({"deviceID": device.map(|d| &d.pci)}),
             "tuning" => {
                 let prev = self.by_hand(version, nth, pod);
                 json!({"mtu": 1400, "sysctl": {"net.ipv4.conf.IFNAME.arp_filter": "1"},
@@ -111,14 +148,14 @@ impl<'a> Bed<'a> {
     /// An interface as an earlier plugin of the list would have made it, and its result.
     fn by_hand(&self, version: &str, nth: u32, pod: &Netns) -> Value {
         let name = name(pod);
-        self.node.ip(&format!(
-            "link add hand{nth} type veth peer name net1 netns {name}"
+        self.node.batch(&format!(
+            "link add hand{nth} type veth peer name net1 netns {name}\nlink set hand{nth} up\n"
         ));
-        self.node.ip(&format!("link set hand{nth} up"));
-        pod.ip("link set net1 up");
-        pod.ip("addr add 10.77.2.2/24 dev net1");
-        pod.ip("route add default via 10.77.2.1 dev net1");
-        let mac = pod.link("net1").unwrap()["address"].clone();
+        let shown = pod.batch(
+            "link set net1 up\naddr add 10.77.2.2/24 dev net1\nroute add default via 10.77.2.1 dev net1\n\
+             addr show dev net1\n",
+        );
+        let mac = shown[0][0]["address"].clone();
         if version < "0.3.0" {
             return json!({"cniVersion": version, "ip4": {"ip": "10.77.2.2/24", "gateway": "10.77.2.1",
                 "routes": [{"dst": "0.0.0.0/0", "gw": "10.77.2.1"}]}, "dns": {"nameservers": ["192.0.2.53"]}});
@@ -182,7 +219,22 @@ impl<'a> Bed<'a> {
         Caller {
             node: self.node.clone(),
             root: self.root(),
+            variables: self.variables(),
         }
+    }
+
+    /// What every call has in its environment beyond the usual.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
+        self.switch
+            .as_ref()
+            .map(Switch::variables)
+            .unwrap_or_default()
+    }
+
+    /// The ports of the switch; none without one.
+    pub(crate) fn ports(&self) -> Vec<String> {
+        let switch = self.switch.as_ref();
+        switch.map_or_else(Vec::new, |switch| switch.ports_on(&self.node))
     }
 
     /// Addresses that the network holds, with whose they are.
@@ -203,7 +255,8 @@ impl<'a> Bed<'a> {
     }
 
     /// Ends a pod's namespace before its DEL.
-    pub(crate) fn kill(attachment: &Attachment) {
+    pub(crate) fn kill(&self, attachment: &Attachment) {
+        self.fall_back(attachment);
         let name = name(&attachment.pod);
         let output = Command::new("ip").args(["netns", "del", &name]).output();
         assert!(output.unwrap().status.success(), "{name} cannot be removed");
@@ -214,9 +267,18 @@ impl<'a> Bed<'a> {
         let pods = self.pods.borrow_mut().drain(..).collect::<Vec<_>>();
         let dels = pods.iter().map(|pod| format!("netns del {pod}\n"));
         batch(&[], &dels.collect::<String>());
+        if let Some(switch) = &self.switch {
+            let ports = switch.ports_on(&self.node);
+            let dels = ports.iter().flat_map(|port| ["--", "del-port", port]);
+            let words: Vec<&str> = ["--no-wait"].into_iter().chain(dels).collect();
+            if !ports.is_empty() {
+                switch.ask_on(&self.node, &words);
+            }
+        }
         let links = self.node.links().into_iter().filter_map(|link| {
             let name = link["ifname"].as_str().unwrap();
-            (name != "lo" && name != "eth1").then(|| format!("link del {name}\n"))
+            let own = self.switch.is_some() && (name == "br1" || name.starts_with("ovs-"));
+            (name != "lo" && name != "eth1" && !own).then(|| format!("link del {name}\n"))
         });
         batch(&["-n", &name(&self.node)], &links.collect::<String>());
         for dir in [self.data(), self.root()] {
@@ -248,6 +310,7 @@ fn batch(options: &[&str], commands: &str) {
 pub(crate) struct Caller {
     node: Netns,
     root: PathBuf,
+    variables: Vec<(&'static str, String)>,
 }
 
 impl Caller {
@@ -267,6 +330,7 @@ impl Caller {
             ("CNI_PATH", peer.dir.display().to_string()),
             ("MOOR_CNI_ROOT", self.root.display().to_string()),
         ]);
+        variables.extend(self.variables.iter().cloned());
         variables.extend(attachment.variables.clone());
         variables.retain(|_, value| !value.is_empty());
         let variables: Vec<(&str, String)> = variables.into_iter().collect();
@@ -283,33 +347,4 @@ pub(crate) fn name(netns: &Netns) -> String {
 
 fn name_of(path: &str) -> String {
     path.rsplit('/').next().unwrap_or_default().to_owned()
-}
-
-/// What `ip` shows of a namespace, as values.
-pub(crate) trait Shown {
-    /// All links with their details.
-    fn links(&self) -> Vec<Value>;
-    /// One of them.
-    fn link(&self, name: &str) -> Option<Value>;
-    /// The addresses of a link that are not its own (link-local).
-    fn addresses(&self, name: &str) -> Vec<String>;
-}
-
-impl Shown for Netns {
-    fn links(&self) -> Vec<Value> {
-        let text = self.ip("-j -d addr show");
-        serde_json::from_str(&text).unwrap_or_else(|e| panic!("ip printed {text:?}: {e}"))
-    }
-
-    fn link(&self, name: &str) -> Option<Value> {
-        self.links().into_iter().find(|link| link["ifname"] == name)
-    }
-
-    fn addresses(&self, name: &str) -> Vec<String> {
-        let link = self.link(name).unwrap_or_default();
-        let all = link["addr_info"].as_array().cloned().unwrap_or_default();
-        let global = all.iter().filter(|a| a["scope"] == "global");
-        let text = |a: &Value| format!("{}/{}", a["local"].as_str().unwrap_or("?"), a["prefixlen"]);
-        global.map(text).collect()
-    }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::bed::{Attachment, Bed, Shown as _};
+use super::bed::{Attachment, Bed, Shown as _, shown};
 use super::shape::{VERSIONS, Wrong, brief, error, refused, result, silent, want};
 
 use When::{From, In};
@@ -83,6 +83,7 @@ impl Case {
     }
 
     pub(crate) fn run(&self, bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
+        bed.pool(matches!(self.who, Holding));
         (self.run)(bed, version)
     }
 }
@@ -417,6 +418,18 @@ fn holds_nothing(bed: &Bed<'_>) -> Result<(), Wrong> {
     want(held.is_empty(), format!("held: {held:?}"))
 }
 
+/// The device of the attachment is the node's again, with all that it had.
+fn is_home(bed: &Bed<'_>, attachment: &Attachment) -> Result<(), Wrong> {
+    let Some(device) = &attachment.device else {
+        return Ok(());
+    };
+    let seen = bed.seen(device).unwrap_or_default();
+    want(
+        seen == device.before,
+        format!("{} was {} and is {seen}", device.name, device.before),
+    )
+}
+
 fn versions(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
     let said = bed.call("VERSION", &bed.attachment(version));
     let value: Value = serde_json::from_str(&said.stdout)
@@ -542,12 +555,17 @@ fn add(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
             "an IPAM plugin says which interface has an address",
         );
     }
-    let link = attachment.pod.link("net1").ok_or("the pod has no net1")?;
+    let (to, gateway) = &attachment.route;
+    let view = format!("addr show\nroute show {to}\n");
+    let shown = attachment.pod.batch(&view);
+    let links = shown[0].as_array().into_iter().flatten();
+    let link = links.into_iter().find(|link| link["ifname"] == "net1");
+    let link = link.ok_or("the pod has no net1")?;
     let up = link["flags"]
         .as_array()
         .is_some_and(|flags| flags.contains(&json!("UP")));
     want(up, "net1 is not up")?;
-    let seen: BTreeSet<String> = attachment.pod.addresses("net1").into_iter().collect();
+    let seen: BTreeSet<String> = shown::addresses(link).into_iter().collect();
     want(
         seen == given,
         format!("the result has {given:?}, the kernel {seen:?}"),
@@ -570,10 +588,10 @@ fn add(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
     if matches!(bed.plugin, "tuning" | "sbr") {
         return Ok(());
     }
-    let routes = attachment.pod.ip("route show 192.0.2.0/24");
+    let route = &shown[1][0];
     want(
-        routes.contains("via 10.77.0.1"),
-        format!("the route is {routes:?}"),
+        route["gateway"] == *gateway && route["dev"] == "net1",
+        format!("the route is {route}"),
     )
 }
 
@@ -593,7 +611,8 @@ fn add_no_netns(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
         .variables
         .insert("CNI_NETNS", "/run/netns/nobody-made-it".to_owned());
     error(&bed.call("ADD", &attachment))?;
-    holds_nothing(bed)
+    holds_nothing(bed)?;
+    is_home(bed, &attachment)
 }
 
 fn add_file_netns(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
@@ -606,7 +625,8 @@ fn add_file_netns(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
         .variables
         .insert("CNI_NETNS", file.display().to_string());
     error(&bed.call("ADD", &attachment))?;
-    holds_nothing(bed)
+    holds_nothing(bed)?;
+    is_home(bed, &attachment)
 }
 
 /// Takes every address of the network.
@@ -678,14 +698,7 @@ fn del(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
         return Ok(());
     }
     has_nothing(&attachment)?;
-    if bed.plugin == "host-device" {
-        let device = attachment.config["device"].as_str().unwrap_or_default();
-        want(
-            bed.node.link(device).is_some(),
-            format!("{device} is not back on the node"),
-        )?;
-    }
-    Ok(())
+    is_home(bed, &attachment)
 }
 
 fn del_twice(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
@@ -702,14 +715,20 @@ fn del_without_netns(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
     let (mut attachment, _) = added(bed, version)?;
     attachment.variables.insert("CNI_NETNS", String::new());
     silent(&bed.call("DEL", &attachment))?;
-    holds_nothing(bed)
+    holds_nothing(bed)?;
+    is_home(bed, &attachment)
 }
 
 fn del_dead_netns(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
     let (attachment, _) = added(bed, version)?;
-    Bed::kill(&attachment);
+    bed.kill(&attachment);
     silent(&bed.call("DEL", &attachment))?;
-    holds_nothing(bed)
+    holds_nothing(bed)?;
+    // A device by its name alone is a virtual one, and ended with the namespace.
+    if attachment.device.as_ref().is_some_and(|d| d.pci.is_some()) {
+        is_home(bed, &attachment)?;
+    }
+    Ok(())
 }
 
 fn del_without_result(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
@@ -719,17 +738,18 @@ fn del_without_result(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
         .as_object_mut()
         .map(|config| config.remove("prevResult"));
     silent(&bed.call("DEL", &attachment))?;
-    holds_nothing(bed)
+    holds_nothing(bed)?;
+    is_home(bed, &attachment)
 }
 
 fn del_without_master(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
     let (attachment, _) = added(bed, version)?;
     // Under another name it is as absent for the plugin, and the next case gets it back.
-    bed.node.ip("link set eth1 down");
-    bed.node.ip("link set eth1 name eth9");
+    bed.node
+        .batch("link set eth1 down\nlink set eth1 name eth9\n");
     let said = bed.call("DEL", &attachment);
-    bed.node.ip("link set eth9 name eth1");
-    bed.node.ip("link set eth1 up");
+    bed.node
+        .batch("link set eth9 name eth1\nlink set eth1 up\n");
     silent(&said)?;
     holds_nothing(bed)
 }
@@ -750,8 +770,9 @@ fn check_no_result(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
 
 fn check_no_link(bed: &Bed<'_>, version: &str) -> Result<(), Wrong> {
     let (attachment, _) = added(bed, version)?;
-    attachment.pod.ip("link set net1 down");
-    attachment.pod.ip("link set net1 name net9");
+    attachment
+        .pod
+        .batch("link set net1 down\nlink set net1 name net9\n");
     error(&bed.call("CHECK", &attachment)).map(drop)
 }
 

@@ -26,10 +26,15 @@ const NAMES: [&str; 9] = [
     "vlan",
 ];
 
+/// Those that replace what nobody here has.
+const OURS: [&str; 3] = ["amd-host-device", "ovs", "sriov"];
+
 impl Peer {
     /// The built program under the names of its plugins.
     pub(crate) fn ours() -> Self {
-        Self::linked("moor-cni", &NAMES.map(|name| (name, program())))
+        let names = NAMES.into_iter().chain(OURS);
+        let links: Vec<(&str, PathBuf)> = names.map(|name| (name, program())).collect();
+        Self::linked("moor-cni", &links)
     }
 
     /// The current release, built by `cargo xtask setup`.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Scene, VERSION, Victim, valid};
-use crate::conformance::bed::{Bed, Shown as _, name};
+use crate::conformance::bed::{Shown as _, name};
 use crate::conformance::peer::Peer;
 use crate::conformance::shape::{Wrong, brief, result, silent, want};
 
@@ -80,7 +80,7 @@ fn follow(scene: &Scene<'_>, victim: &mut Victim, then: Then) -> Result<(), Wron
                 .map_err(|wrong| format!("CHECK after ADD again: {wrong}"))?;
         }
         Then::NetnsEnds => {
-            Bed::kill(&victim.attachment);
+            bed.kill(&victim.attachment);
             alive = false;
         }
         Then::Gc => {
@@ -115,7 +115,8 @@ fn follow(scene: &Scene<'_>, victim: &mut Victim, then: Then) -> Result<(), Wron
             scene
                 .clean(&other, true)
                 .map_err(|wrong| format!("another: {wrong}"))?;
-            end(scene, &other);
+            bed.kill(&other.attachment);
+            unplug(scene, &other);
         }
     }
     for nth in ["first", "second"] {
@@ -124,16 +125,16 @@ fn follow(scene: &Scene<'_>, victim: &mut Victim, then: Then) -> Result<(), Wron
     }
     scene.clean(victim, alive)?;
     if alive {
-        end(scene, victim);
+        bed.kill(&victim.attachment);
     }
+    unplug(scene, victim);
     Ok(())
 }
 
-/// Takes the pod away, and the device that it had.
-fn end(scene: &Scene<'_>, victim: &Victim) {
-    Bed::kill(&victim.attachment);
-    if let Some(device) = &victim.device {
-        scene.bed.node.run("ip", &["link", "del", device]);
+/// Takes the device away that a pod had.
+fn unplug(scene: &Scene<'_>, victim: &Victim) {
+    if let Some(device) = &victim.attachment.device {
+        scene.bed.unplug(device);
     }
 }
 
@@ -237,6 +238,21 @@ fn host_local_killed_at_every_point() {
     matrix("host-local", [2, 1], Follow::All);
 }
 
+#[test]
+fn amd_host_device_killed_at_every_point() {
+    matrix("amd-host-device", [6, 4], Follow::InTurn);
+}
+
+#[test]
+fn sriov_killed_at_every_point() {
+    matrix("sriov", [6, 4], Follow::InTurn);
+}
+
+#[test]
+fn ovs_killed_at_every_point() {
+    matrix("ovs", [4, 1], Follow::InTurn);
+}
+
 /// Kernels that this machine's is not.
 mod uml {
     use super::{Follow, matrix};
@@ -319,6 +335,7 @@ fn kill_after(scene: &Scene<'_>, victim: &Victim, verb: &str, after: Duration) -
         .env("CNI_NETNS", attachment.pod.path())
         .env("CNI_PATH", &bed.peer.dir)
         .env("MOOR_CNI_ROOT", bed.root())
+        .envs(bed.variables())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -42,9 +42,7 @@ fn a_late_del_of_an_old_sandbox_takes_nothing_from_the_new_one() {
         // The successor has its own namespace, and the device and the address of the old one.
         let mut next = scene.fresh();
         let mut new = next.attachment.clone();
-        if old.device.is_some() {
-            new.config["device"] = old.attachment.config["device"].clone();
-        }
+        take_over(&mut new, &old.attachment);
         if new.config.get("ipam").is_some() {
             new.config["args"] = json!({"cni": {"ips": given}});
         }
@@ -61,10 +59,19 @@ fn a_late_del_of_an_old_sandbox_takes_nothing_from_the_new_one() {
             "the new one lost its addresses",
         )?;
         silent(&scene.bed.call("DEL", &new))?;
-        next.device = None;
+        next.attachment.device = None;
         scene.clean(&next, true)?;
         scene.clean(&old, true)
     });
+}
+
+/// The device of an earlier attachment, for a later one.
+fn take_over(new: &mut super::Attachment, old: &super::Attachment) {
+    for key in ["device", "deviceID"] {
+        if let Some(device) = old.config.get(key) {
+            new.config[key] = device.clone();
+        }
+    }
 }
 
 fn addresses(result: &serde_json::Value) -> Vec<String> {
@@ -201,18 +208,16 @@ fn a_reboot_ends_every_interface_and_the_stale_state_is_in_nobodys_way() {
             let mut attached = old.attachment.clone();
             attached.config["prevResult"] = result(&bed.call("ADD", &attached), VERSION)?;
             // The reboot: pods and virtual links are gone, files are not, /run is empty, NICs have their names again.
-            Bed::kill(&old.attachment);
+            bed.kill(&old.attachment);
             let _ = std::fs::remove_dir_all(bed.root().join("proc"));
             let _ = std::fs::remove_dir_all(bed.root().join("run"));
-            if let Some(device) = &old.device {
-                plug(bed, device)?;
+            if let Some(device) = &old.attachment.device {
+                plug(bed, &device.name)?;
             }
             // A new pod comes before anybody has cleaned up; it may even want the same device.
             let new = scene.fresh();
             let mut second = new.attachment.clone();
-            if old.device.is_some() {
-                second.config["device"] = old.attachment.config["device"].clone();
-            }
+            take_over(&mut second, &old.attachment);
             second.config["prevResult"] = result(&bed.call("ADD", &second), VERSION)
                 .map_err(|wrong| format!("the first ADD after it: {wrong}"))?;
             // kubelet's DEL for the sandbox that it finds dead.
@@ -227,10 +232,10 @@ fn a_reboot_ends_every_interface_and_the_stale_state_is_in_nobodys_way() {
                 format!("held: {held:?}"),
             )?;
             silent(&bed.call("DEL", &second))?;
-            if let Some(device) = &old.device {
+            if let Some(device) = &old.attachment.device {
                 want(
-                    bed.node.link(device).is_some(),
-                    format!("{device} is not back"),
+                    bed.node.link(&device.name).is_some(),
+                    format!("{} is not back", device.name),
                 )?;
             }
             let left = super::mentions(&bed.root(), &attached.container);

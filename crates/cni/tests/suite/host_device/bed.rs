@@ -150,16 +150,7 @@ impl Bed {
 
     /// A sysfs in which a PCI function has an interface, under the state's root.
     pub(crate) fn sysfs(&self, bdf: &str, interface: &str) -> PathBuf {
-        let sys = self.stage.root().join("sys");
-        let device = sys.join("devices/pci0000:00").join(bdf);
-        std::fs::create_dir_all(device.join("net").join(interface)).unwrap();
-        let bus = sys.join("bus/pci/devices");
-        std::fs::create_dir_all(&bus).unwrap();
-        let link = bus.join(bdf);
-        if !link.exists() {
-            std::os::unix::fs::symlink(&device, link).unwrap();
-        }
-        device
+        sysfs(self.stage.root(), bdf, interface)
     }
 
     /// Binds a PCI function to a driver.
@@ -181,6 +172,20 @@ impl Bed {
             .ip(&format!("link set {ifname} name {name} netns {node}"));
         pod.end();
     }
+}
+
+/// A sysfs below a directory in which a PCI function has an interface; gives the function's own directory.
+pub(crate) fn sysfs(root: &Path, bdf: &str, interface: &str) -> PathBuf {
+    let sys = root.join("sys");
+    let device = sys.join("devices/pci0000:00").join(bdf);
+    std::fs::create_dir_all(device.join("net").join(interface)).unwrap();
+    let bus = sys.join("bus/pci/devices");
+    std::fs::create_dir_all(&bus).unwrap();
+    let link = bus.join(bdf);
+    if !link.exists() {
+        std::os::unix::fs::symlink(&device, link).unwrap();
+    }
+    device
 }
 
 /// A static address that is not the node's.

@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
+use mooring_testkit::{Netns, Said};
+
 use crate::stage::{Stage, Tools};
 
 /// A running switch with the bridge `br1`.
-pub(super) struct Switch {
+pub(crate) struct Switch {
     dir: tempfile::TempDir,
+    tools: Tools,
 }
 
 impl Switch {
@@ -17,20 +20,24 @@ impl Switch {
 
     /// The same with another way to forward.
     pub(super) fn with(what: &str, datapath: &str) -> Option<(Stage, Self)> {
+        let mut stage = Stage::new(what)?;
+        let switch = Self::on(&stage.node, what, datapath)?;
+        stage.variables = switch.variables();
+        Some((stage, switch))
+    }
+
+    /// Starts one on a node. None is a counted skip.
+    pub(crate) fn on(node: &Netns, what: &str, datapath: &str) -> Option<Self> {
         let tools = Tools::ovs(what)?;
         let schema = mooring_testkit::component("openvswitch-switch", what)?;
         let schema = schema.join("usr/share/openvswitch/vswitch.ovsschema");
-        let mut stage = Stage::new(what)?.with(tools);
         let switch = Self {
             dir: tempfile::tempdir().unwrap(),
+            tools,
         };
-        stage.variables = vec![
-            ("OVS_RUNDIR", switch.dir.path().display().to_string()),
-            ("OVS_DBDIR", switch.dir.path().display().to_string()),
-        ];
         let file = |name: &str| switch.dir.path().join(name).display().to_string();
         let (base, socket) = (file("conf.db"), format!("unix:{}", file("db.sock")));
-        let must = |program: &str, words: &[&str]| stage.run(program, words).ok().to_owned();
+        let must = |program: &str, words: &[&str]| switch.run(node, program, words).ok().to_owned();
         must(
             "ovsdb-tool",
             &["create", &base, &schema.display().to_string()],
@@ -75,21 +82,48 @@ impl Switch {
                 &datapath,
             ],
         );
-        Some((stage, switch))
+        Some(switch)
+    }
+
+    /// What whoever calls its programs has in the environment.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
+        let dir = self.dir.path().display().to_string();
+        vec![
+            ("PATH", self.tools.path()),
+            ("OVS_RUNDIR", dir.clone()),
+            ("OVS_DBDIR", dir),
+        ]
+    }
+
+    #[track_caller]
+    fn run(&self, node: &Netns, program: &str, words: &[&str]) -> Said {
+        node.run_with(program, words, &self.variables(), "")
     }
 
     /// What `ovs-vsctl` answers.
     #[track_caller]
     pub(super) fn ask(&self, stage: &Stage, words: &[&str]) -> String {
+        self.ask_on(&stage.node, words)
+    }
+
+    /// The same on a node that is no stage's.
+    #[track_caller]
+    pub(crate) fn ask_on(&self, node: &Netns, words: &[&str]) -> String {
         let database = format!("--db=unix:{}", self.dir.path().join("db.sock").display());
         let all = [&["--timeout=10", &*database], words].concat();
-        stage.run("ovs-vsctl", &all).ok().to_owned()
+        self.run(node, "ovs-vsctl", &all).ok().to_owned()
     }
 
     /// The ports of `br1`.
     #[track_caller]
     pub(super) fn ports(&self, stage: &Stage) -> Vec<String> {
-        let text = self.ask(stage, &["list-ports", "br1"]);
+        self.ports_on(&stage.node)
+    }
+
+    /// The same on a node that is no stage's.
+    #[track_caller]
+    pub(crate) fn ports_on(&self, node: &Netns) -> Vec<String> {
+        let text = self.ask_on(node, &["list-ports", "br1"]);
         text.lines().map(str::to_owned).collect()
     }
 
