@@ -123,6 +123,11 @@ impl Plugin for Sbr {
         }
         Ok(())
     }
+
+    /// What an ADD works on is there when an earlier plugin has made it; here only the keys can be wrong.
+    fn status(&self, call: &Call) -> Result<(), CniError> {
+        wanted(call).map(drop)
+    }
 }
 
 /// The rule of an address that is or was the interface's; or one of ours whose table has nothing any more.

@@ -14,7 +14,7 @@ mod mapping;
 use mooring_attach::cni::{CniError, CniResult};
 
 use super::host_device::attach::{self, mover};
-use super::host_device::foreign;
+use super::host_device::{foreign, status};
 use crate::call::Call;
 use crate::plugin::Plugin;
 
@@ -59,6 +59,11 @@ impl Plugin for AmdHostDevice {
     fn check(&self, call: &Call) -> Result<(), CniError> {
         attach::check(call)?;
         call.ipam_check()
+    }
+
+    fn status(&self, call: &Call) -> Result<(), CniError> {
+        // A device plugin gives the NIC.
+        status::status(call, true)
     }
 
     fn gc(&self, call: &Call) -> Result<(), CniError> {

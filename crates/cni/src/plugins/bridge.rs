@@ -19,6 +19,7 @@ mod legacy;
 mod mark;
 mod masquerade;
 mod nft;
+mod noted;
 mod pair;
 mod spoof;
 
@@ -115,6 +116,7 @@ impl Plugin for Bridge {
             let exists = |name: &str| node().is_ok_and(|mut n| !matches!(n.link(name), Ok(None)));
             let spoof = spoof::sweep(network, &valid, exists);
             all([spoof, masquerade::sweep(network, &valid)])
+                .and_then(|()| noted::sweep(call, network, &valid))
         } else {
             Ok(())
         };
@@ -161,6 +163,10 @@ fn attach(
     result.interfaces = vec![interface(&bridge), interface(&port), interface(&own)];
     result.interfaces[2].sandbox = Some(sandbox);
     result.interfaces.extend(gateway.as_ref().map(interface));
+    if wanted.spoof_check || wanted.masquerade && layer3 {
+        noted::write(call, mark)?;
+        fault::point("bridge-noted");
+    }
     if wanted.spoof_check {
         let mac = own
             .mac
@@ -197,7 +203,22 @@ fn attach(
 fn detach(call: &Call, mark: &Mark, wanted: Option<&Wanted>) -> Result<(), CniError> {
     let ends = node().and_then(|mut node| remove(&mut node, mark, call.request.netns.as_deref()));
     fault::point("bridge-pair-removed");
+    all([ends, unrule(call, mark, wanted)])
+}
+
+/// Removes the rules in nftables: those that were noted, whatever the configuration says by now, and those that it speaks of,
+/// which the plugin before us may have made.
+fn unrule(call: &Call, mark: &Mark, wanted: Option<&Wanted>) -> Result<(), CniError> {
+    let noted = noted::of(call, mark);
     // Without nft no rule was made here; one from before it was removed must not keep the pod from ending.
+    if let Some(mark) = &noted
+        && nft::present().is_ok()
+    {
+        let check = spoof::remove(mark);
+        all([check, masquerade::remove(mark).map(drop)])?;
+        fault::point("bridge-rules-removed");
+        return noted::remove(call, mark);
+    }
     let check = if wanted.is_some_and(|w| w.spoof_check) && nft::present().is_ok() {
         spoof::remove(mark)
     } else {
@@ -208,7 +229,7 @@ fn detach(call: &Call, mark: &Mark, wanted: Option<&Wanted>) -> Result<(), CniEr
     } else {
         Ok(())
     };
-    all([ends, check, masquerade])
+    all([check, masquerade])
 }
 
 fn unmasquerade(mark: &Mark) -> Result<(), CniError> {

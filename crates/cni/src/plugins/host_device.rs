@@ -12,6 +12,7 @@
 pub(crate) mod attach;
 pub(crate) mod foreign;
 pub(crate) mod keys;
+pub(crate) mod status;
 
 use mooring_attach::cni::{CniError, CniResult};
 
@@ -46,6 +47,10 @@ impl Plugin for HostDevice {
     fn check(&self, call: &Call) -> Result<(), CniError> {
         attach::check(call)?;
         call.ipam_check()
+    }
+
+    fn status(&self, call: &Call) -> Result<(), CniError> {
+        status::status(call, false)
     }
 
     fn gc(&self, call: &Call) -> Result<(), CniError> {

@@ -118,7 +118,9 @@ impl Plugin for Ipvlan {
 
     fn status(&self, call: &Call) -> Result<(), CniError> {
         mode(&call.config().keys::<Keys>()?.mode)?;
-        child::status(call, &child::Keys::read(call)?)
+        let keys = child::Keys::read(call)?;
+        keys.mtu(None)?;
+        child::status(call, &keys)
     }
 
     fn gc(&self, call: &Call) -> Result<(), CniError> {

@@ -177,7 +177,9 @@ impl Plugin for Macvlan {
     }
 
     fn status(&self, call: &Call) -> Result<(), CniError> {
-        child::status(call, &Checked::read(call)?.child)
+        let checked = Checked::read(call)?;
+        checked.child.mtu(None)?;
+        child::status(call, &checked.child)
     }
 
     fn gc(&self, call: &Call) -> Result<(), CniError> {

@@ -112,7 +112,7 @@ impl Plugin for Sriov {
 
     fn status(&self, call: &Call) -> Result<(), CniError> {
         // The device is injected for each pod; a configuration that names one itself can be judged.
-        if let Ok(wish) = Wish::read(call) {
+        if let Some(wish) = Wish::named(call)? {
             let mover = mover(call)?;
             if !mover.devices().has_pci(&wish.device) {
                 let name = &wish.device;
@@ -120,6 +120,7 @@ impl Plugin for Sriov {
                     "there is no PCI device {name}"
                 )));
             }
+            function(&mover, &wish)?;
         }
         call.ipam_status()
     }

@@ -47,6 +47,14 @@ impl Checked {
     }
 }
 
+fn has_ipam(call: &Call) -> Result<(), CniError> {
+    if call.config().ipam.is_some() {
+        return Ok(());
+    }
+    let why = "missing; for layer 2 only use macvlan with master <nic>.<vlan>";
+    Err(CniError::config("ipam", why))
+}
+
 impl Plugin for Vlan {
     fn about(&self) -> &'static str {
         "vlan: a VLAN of a link of the node, for one pod"
@@ -54,12 +62,7 @@ impl Plugin for Vlan {
 
     fn add(&self, call: &Call) -> Result<CniResult, CniError> {
         let checked = Checked::read(call)?;
-        if call.config().ipam.is_none() {
-            return Err(CniError::config(
-                "ipam",
-                "missing; for layer 2 only use macvlan with master <nic>.<vlan>",
-            ));
-        }
+        has_ipam(call)?;
         let plan = |master: &Link| {
             let kind = LinkKind::Vlan {
                 id: checked.id,
@@ -96,7 +99,10 @@ impl Plugin for Vlan {
     }
 
     fn status(&self, call: &Call) -> Result<(), CniError> {
-        child::status(call, &Checked::read(call)?.child)
+        let checked = Checked::read(call)?;
+        checked.child.mtu(None)?;
+        has_ipam(call)?;
+        child::status(call, &checked.child)
     }
 
     fn gc(&self, call: &Call) -> Result<(), CniError> {

@@ -442,3 +442,75 @@ fn a_device_at_home_keeps_its_name_when_a_late_del_comes_for_a_pod_that_called_i
         assert!(bed.node().link("storage").is_none());
     }
 }
+
+#[test]
+fn status_tells_a_missing_selector_and_an_absent_device_and_takes_none_for_absent_that_a_pod_has() {
+    let Some(bed) = Bed::new("host-device STATUS") else {
+        return;
+    };
+    let network = |plugin: &str, keys: Value| {
+        let mut config = json!({"type": plugin, "cniVersion": "1.1.0"});
+        for (key, value) in keys.as_object().unwrap() {
+            config[key] = value.clone();
+        }
+        bed.stage.pod_in(bed.stage.node.clone(), "c0", config)
+    };
+    let refused = |plugin: &str, keys: Value, code: u64, word: &str| {
+        let (seen, text) = network(plugin, keys).refuse("STATUS");
+        assert_eq!(seen, code, "{plugin}: {text}");
+        assert!(text.contains(word), "{text}");
+    };
+    for plugin in ["host-device", "amd-host-device"] {
+        let good = |keys: Value| network(plugin, keys).call("STATUS").ok().to_owned();
+        good(json!({"device": "dev0"}));
+        good(json!({"hwaddr": "02:00:00:00:00:10"}));
+        refused(plugin, json!({"device": "nonexist"}), 50, "nonexist");
+        refused(
+            plugin,
+            json!({"hwaddr": "02:00:00:00:99:99"}),
+            50,
+            "02:00:00:00:99:99",
+        );
+        refused(
+            plugin,
+            json!({"pciBusID": "0000:ff:1f.7"}),
+            50,
+            "0000:ff:1f.7",
+        );
+        refused(
+            plugin,
+            json!({"kernelpath": "/sys/devices/none"}),
+            50,
+            "/sys/devices/none",
+        );
+        refused(plugin, json!({"hwaddr": "nonsense"}), 7, "hwaddr");
+        refused(plugin, json!({"device": 7}), 7, "device");
+        // What a device plugin gives is not there before there is a pod.
+        good(json!({"capabilities": {"deviceID": true}}));
+        bed.sysfs(BDF, "dev0");
+        good(json!({"runtimeConfig": {"deviceID": BDF}}));
+    }
+    refused("host-device", json!({}), 7, "device");
+    network("amd-host-device", json!({})).call("STATUS").ok();
+
+    let pod = bed.pod("c1");
+    pod.add();
+    let away = network("host-device", json!({"device": "dev0"}));
+    away.call("STATUS").ok();
+    network("host-device", json!({"hwaddr": "02:00:00:00:00:10"}))
+        .call("STATUS")
+        .ok();
+    // A virtual device ends with its pod.
+    pod.end();
+    let mut seen = away.call("STATUS");
+    for _ in 0..500 {
+        if seen.code != Some(0) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        seen = away.call("STATUS");
+    }
+    let error: Value =
+        serde_json::from_str(&seen.stdout).unwrap_or_else(|e| panic!("{e}: {seen:?}"));
+    assert_eq!(error["code"], 50, "{error}");
+}

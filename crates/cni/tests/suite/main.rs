@@ -18,6 +18,7 @@ mod install;
 mod ipam;
 mod ipvlan;
 mod kernels;
+mod keys;
 mod macvlan;
 mod ovs;
 mod protocol;

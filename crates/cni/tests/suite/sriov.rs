@@ -43,9 +43,11 @@ fn attached_by_the_original(bed: &Bed, pod: &Pod) {
     bed.node().ip("link set dev0 down");
     let short = netns.rsplit('/').next().unwrap();
     bed.node()
-        .ip(&format!("link set dev0 netns {short} name net1"));
-    pod.netns
-        .ip("link set net1 address 02:00:00:00:00:aa mtu 1300 up");
+        .ip(&format!("link set dev0 netns {short} name {}", pod.ifname));
+    pod.netns.ip(&format!(
+        "link set {} address 02:00:00:00:00:aa mtu 1300 up",
+        pod.ifname
+    ));
     let cache = json!({
         "cniVersion": "1.0.0", "name": "net", "type": "sriov", "ipam": {}, "dns": {},
         "OrigVfState": {
@@ -59,7 +61,7 @@ fn attached_by_the_original(bed: &Bed, pod: &Pod) {
     });
     std::fs::create_dir_all(file(bed, "pci/vf_lock")).unwrap();
     std::fs::write(
-        file(bed, &format!("{}-net1", pod.container)),
+        file(bed, &format!("{}-{}", pod.container, pod.ifname)),
         cache.to_string(),
     )
     .unwrap();
@@ -254,6 +256,64 @@ fn gc_sweeps_what_no_valid_attachment_has_by_record_and_by_file() {
     keeper.gc(&[]);
     assert!(bed.node().link("dev0").is_some());
     assert!(!file(&bed, "theirs-net1").exists());
+}
+
+#[test]
+fn gc_finds_an_interface_with_a_dash_in_its_name() {
+    let Some(bed) = bed("sriov GC of net-1") else {
+        return;
+    };
+    let keeper = pod(&bed, "keeper").with("cniVersion", json!("1.1.0"));
+    for (container, ifname) in [("4f1c", "net-1"), ("pod-7", "net1"), ("pod-7", "a-b-c")] {
+        let mut theirs = pod(&bed, container);
+        theirs.ifname = ifname.to_owned();
+        attached_by_the_original(&bed, &theirs);
+        // What the wrong end of the name would be.
+        theirs.netns.ip("link add name 1 type veth peer name 2");
+        keeper.gc(&[]);
+        assert!(theirs.link().is_none(), "{container}-{ifname}");
+        let home = bed.node().link("dev0").unwrap();
+        assert_eq!(home["address"], "02:00:00:00:00:10", "{home}");
+        assert_eq!(home["mtu"], 1400, "{home}");
+        assert!(!file(&bed, &format!("{container}-{ifname}")).exists());
+        assert!(theirs.netns.link("1").is_some());
+        theirs.end();
+    }
+}
+
+#[test]
+fn status_judges_every_key_and_a_vf_that_is_named() {
+    let Some(bed) = bed("sriov STATUS") else {
+        return;
+    };
+    let network = |keys: Value| {
+        let mut config = json!({"type": "sriov", "cniVersion": "1.1.0"});
+        for (key, value) in keys.as_object().unwrap() {
+            config[key] = value.clone();
+        }
+        bed.stage.pod_in(bed.stage.node.clone(), "c0", config)
+    };
+    // The device plugin gives the VF with the pod.
+    network(json!({"vlan": 100, "trust": "on"}))
+        .call("STATUS")
+        .ok();
+    network(json!({"deviceID": VF})).call("STATUS").ok();
+    for (keys, code, word) in [
+        (json!({"vlan": 9999}), 7, "vlan"),
+        (json!({"vlan": "x"}), 7, "vlan"),
+        (json!({"trust": "maybe"}), 7, "trust"),
+        (json!({"deviceID": VF, "link_state": "up"}), 7, "link_state"),
+        (json!({"deviceID": "nonsense"}), 7, "deviceID"),
+        (json!({"deviceID": PF}), 7, "no virtual function"),
+        (json!({"deviceID": "0000:ff:1f.7"}), 50, "0000:ff:1f.7"),
+    ] {
+        let (seen, text) = network(keys.clone()).refuse("STATUS");
+        assert_eq!(seen, code, "{keys}: {text}");
+        assert!(text.contains(word), "{keys}: {text}");
+    }
+    let pod = pod(&bed, "c1");
+    pod.add();
+    network(json!({"deviceID": VF})).call("STATUS").ok();
 }
 
 #[test]

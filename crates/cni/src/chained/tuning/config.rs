@@ -1,13 +1,13 @@
 //! The tuning plugin's keys, from the configuration and from `args.cni`.
 //!
-//! Read by ADD and CHECK. Easy to get wrong: a sysctl is a path below `/proc/sys`, and a container must not reach
+//! Read by ADD, CHECK and STATUS. Easy to get wrong: a sysctl is a path below `/proc/sys`, and a container must not reach
 //! anything there but `net/`, of which each namespace has its own.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use mooring_api::Mac;
-use mooring_attach::cni::{CniError, Request, same};
+use mooring_attach::cni::{CniError, Request, Verb, same};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
@@ -53,6 +53,11 @@ pub(super) struct Sysctl {
 impl Wanted {
     pub(super) fn of(request: &Request) -> Result<Self, CniError> {
         let config = &request.config;
+        // STATUS is about no interface: then the word stands for itself.
+        let ifname = match request.verb {
+            Verb::Status => "IFNAME",
+            _ => request.ifname(),
+        };
         let keys: Keys = config.keys()?;
         let args: Keys = config
             .args_cni
@@ -70,7 +75,7 @@ impl Wanted {
             data: Some(keys.data_dir)
                 .filter(|dir| !dir.is_empty())
                 .map(PathBuf::from),
-            sysctls: sysctls(config.text(), request.ifname())?,
+            sysctls: sysctls(config.text(), ifname)?,
             mac: mac(&macs)?,
             mtu: number("mtu", args.mtu.or(keys.mtu))?.filter(|mtu| *mtu > 0),
             promiscuous: args.promisc.or(keys.promisc).unwrap_or_default(),

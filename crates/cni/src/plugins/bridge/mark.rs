@@ -44,8 +44,12 @@ impl Mark {
 
     /// The hash of network, then of interface and container: with what a comment of ours begins.
     pub(crate) fn hash(&self) -> String {
-        let instance = hex16(&format!("{}:{}", self.ifname, self.container));
-        format!("{}-{instance}", Self::network_hash(&self.network))
+        format!("{}-{}", Self::network_hash(&self.network), self.instance())
+    }
+
+    /// The hash of interface and container, whatever the network is called.
+    pub(super) fn instance(&self) -> String {
+        hex16(&format!("{}:{}", self.ifname, self.container))
     }
 
     pub(crate) fn network_hash(network: &str) -> String {

@@ -40,7 +40,7 @@ pub(crate) struct Wanted {
 
 /// What a configuration asks for.
 pub(crate) fn wanted(config: &Config, devices: &Devices) -> Result<Wanted, CniError> {
-    let selector = selector(config, devices)?;
+    let selector = named(config, devices)?.ok_or_else(missing)?;
     let userspace = match &selector {
         Selector::Pci(bdf) => devices
             .userspace_driver(bdf)
@@ -53,25 +53,26 @@ pub(crate) fn wanted(config: &Config, devices: &Devices) -> Result<Wanted, CniEr
     })
 }
 
-fn selector(config: &Config, devices: &Devices) -> Result<Selector, CniError> {
+/// The device that a configuration names, if any.
+pub(crate) fn named(config: &Config, devices: &Devices) -> Result<Option<Selector>, CniError> {
     let keys: Keys = config.keys()?;
     match config.runtime.get("deviceID") {
         None => {}
         Some(id) => match id.as_str() {
             Some("") => {}
-            Some(id) => return on_a_bus("runtimeConfig.deviceID", id, devices),
+            Some(id) => return on_a_bus("runtimeConfig.deviceID", id, devices).map(Some),
             None => return Err(CniError::config("runtimeConfig.deviceID", "it is no text")),
         },
     }
     if !keys.device.is_empty() {
-        return Ok(Selector::Name(keys.device));
+        return Ok(Some(Selector::Name(keys.device)));
     }
     if !keys.hwaddr.is_empty() {
         let mac: Mac = keys
             .hwaddr
             .parse()
             .map_err(|e| CniError::config("hwaddr", e))?;
-        return Ok(Selector::Mac(mac));
+        return Ok(Some(Selector::Mac(mac)));
     }
     if !keys.kernelpath.is_empty() {
         let path = Path::new(&keys.kernelpath);
@@ -84,22 +85,27 @@ fn selector(config: &Config, devices: &Devices) -> Result<Selector, CniError> {
             );
             return Err(CniError::config("kernelpath", why));
         }
-        return Ok(Selector::Path(path.to_owned()));
+        return Ok(Some(Selector::Path(path.to_owned())));
     }
     if !keys.pci_bus_id.is_empty() {
         let bdf: Bdf = keys
             .pci_bus_id
             .parse()
             .map_err(|e| CniError::config("pciBusID", e))?;
-        return Ok(Selector::Pci(bdf));
+        return Ok(Some(Selector::Pci(bdf)));
     }
     if !keys.device_id.is_empty() {
-        return on_a_bus("deviceID", &keys.device_id, devices);
+        return on_a_bus("deviceID", &keys.device_id, devices).map(Some);
     }
-    Err(CniError::config(
+    Ok(None)
+}
+
+/// For a configuration that names none.
+pub(crate) fn missing() -> CniError {
+    CniError::config(
         "device",
         "name the device: write one of device, hwaddr, kernelpath, pciBusID or deviceID, or let a device plugin inject deviceID",
-    ))
+    )
 }
 
 /// An id that a device plugin gave: a PCI address, or a name on the auxiliary bus.

@@ -48,22 +48,25 @@ pub(super) struct Wish {
 impl Wish {
     /// The wish of a call.
     pub(super) fn read(call: &Call) -> Result<Self, CniError> {
+        Self::named(call)?.ok_or_else(|| {
+            CniError::config(
+                "deviceID",
+                "missing: the PCI address of a VF, which a device plugin gives through the resourceName of the NetworkAttachmentDefinition",
+            )
+        })
+    }
+
+    /// The same where a VF is named; without one, whether the other keys are sound.
+    pub(super) fn named(call: &Call) -> Result<Option<Self>, CniError> {
         Self::of(call.config(), &call.request.args)
     }
 
-    fn of(config: &Config, args: &CniArgs) -> Result<Self, CniError> {
+    fn of(config: &Config, args: &CniArgs) -> Result<Option<Self>, CniError> {
         let keys: Keys = config.keys()?;
-        let injected = config.runtime.text("deviceID");
-        let device = injected.unwrap_or(&keys.device_id);
-        if device.is_empty() {
-            return Err(CniError::config(
-                "deviceID",
-                "missing: the PCI address of a VF, which a device plugin gives through the resourceName of the NetworkAttachmentDefinition",
-            ));
-        }
-        let device = device
-            .parse()
-            .map_err(|e| CniError::config("deviceID", e))?;
+        let device = match config.runtime.text("deviceID").unwrap_or(&keys.device_id) {
+            "" => None,
+            text => Some(text.parse().map_err(|e| CniError::config("deviceID", e))?),
+        };
         let given = config.runtime.text("mac");
         let given = given
             .map(|mac| ("runtimeConfig.mac", mac))
@@ -82,25 +85,29 @@ impl Wish {
             let why = format!("{min} is above max_tx_rate, {max}");
             return Err(CniError::config("min_tx_rate", why));
         }
-        Ok(Self {
+        let link_state = match keys.link_state.as_str() {
+            "" => None,
+            "auto" => Some(VfLinkState::Auto),
+            "enable" => Some(VfLinkState::Enable),
+            "disable" => Some(VfLinkState::Disable),
+            other => {
+                let why = format!("{other:?} is not one of auto, enable and disable");
+                return Err(CniError::config("link_state", why));
+            }
+        };
+        let vlan = vlan(&keys)?;
+        let spoof_check = switch("spoofchk", &keys.spoofchk)?;
+        let trust = switch("trust", &keys.trust)?;
+        Ok(device.map(|device| Self {
             device,
             mac,
-            vlan: vlan(&keys)?,
+            vlan,
             min_rate,
             max_rate,
-            spoof_check: switch("spoofchk", &keys.spoofchk)?,
-            trust: switch("trust", &keys.trust)?,
-            link_state: match keys.link_state.as_str() {
-                "" => None,
-                "auto" => Some(VfLinkState::Auto),
-                "enable" => Some(VfLinkState::Enable),
-                "disable" => Some(VfLinkState::Disable),
-                other => {
-                    let why = format!("{other:?} is not one of auto, enable and disable");
-                    return Err(CniError::config("link_state", why));
-                }
-            },
-        })
+            spoof_check,
+            trust,
+            link_state,
+        }))
     }
 
     /// Whether the physical function is to set anything.
@@ -217,7 +224,7 @@ mod tests {
             r#"{{"cniVersion":"1.0.0","name":"n","type":"sriov","deviceID":"0000:01:10.0"{keys}}}"#
         );
         let config = Config::parse(Verb::Add, text.as_bytes()).expect("a configuration");
-        Wish::of(&config, &CniArgs::parse(args))
+        Wish::of(&config, &CniArgs::parse(args)).map(|wish| wish.expect("a VF is named"))
     }
 
     fn good(keys: &str) -> Wish {

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use mooring_api::net::{LinkChange, Vf, VfChange, VfLinkState, VfRate, VfVlan, VlanProtocol};
+use mooring_api::net::{Link, LinkChange, Vf, VfChange, VfLinkState, VfRate, VfVlan, VlanProtocol};
 use mooring_attach::cni::CniError;
 use mooring_host::device::{Mover, Selector, look_up};
 use mooring_host::{Change, Netns, vf};
@@ -38,7 +38,7 @@ pub(super) fn give_back(call: &Call) -> Result<(), CniError> {
         return state.remove_of(pod);
     }
     match cached {
-        Some(cached) => by_cache(&mover, call.ifname(), pod, &cached, &state),
+        Some(cached) => by_cache(&mover, &[call.ifname()], pod, &cached, &state),
         None => Ok(()),
     }
 }
@@ -81,9 +81,8 @@ pub(super) fn gc(call: &Call) -> Result<(), CniError> {
             Some(cached) if cached.name == call.config().name => {
                 let state = State::named(call, name, &cached.device);
                 let _lock = state.lock()?;
-                let ifname = name.rsplit('-').next().unwrap_or_default().to_owned();
                 let pod = state.allocated_to()?;
-                by_cache(&mover, &ifname, pod.as_deref(), &cached, &state)
+                by_cache(&mover, &ifnames(name), pod.as_deref(), &cached, &state)
             }
             _ => Ok(()),
         });
@@ -92,10 +91,19 @@ pub(super) fn gc(call: &Call) -> Result<(), CniError> {
     CniError::all(errors).map_or(Ok(()), Err)
 }
 
+/// The names that an interface may have had, by that of its cache. Container ids and interfaces both may have dashes, and the file
+/// says no more than its name; the longest comes first, since most ids are numbers.
+fn ifnames(cache: &str) -> Vec<&str> {
+    let rests = cache.match_indices('-').map(|(at, _)| &cache[at + 1..]);
+    rests
+        .filter(|rest| rest.parse::<mooring_api::IfName>().is_ok())
+        .collect()
+}
+
 /// Restores what sriov-cni noted, where the VF is still that attachment's.
 fn by_cache(
     mover: &Mover,
-    ifname: &str,
+    ifnames: &[&str],
     pod: Option<&Path>,
     cached: &Cached,
     state: &State,
@@ -125,7 +133,7 @@ fn by_cache(
         return state.remove_cache();
     }
     settings(mover, cached)?;
-    home(mover, ifname, pod, cached)?;
+    home(mover, ifnames, pod, cached)?;
     state.remove_of(pod)
 }
 
@@ -182,21 +190,35 @@ fn before(cached: &Cached, seen: &Vf) -> Vf {
 }
 
 /// The interface, from the pod or from where it fell back to.
-fn home(mover: &Mover, ifname: &str, pod: Option<&Path>, cached: &Cached) -> Result<(), CniError> {
+fn home(
+    mover: &Mover,
+    ifnames: &[&str],
+    pod: Option<&Path>,
+    cached: &Cached,
+) -> Result<(), CniError> {
     let name = &cached.original.host_ifname;
     if name.parse::<mooring_api::IfName>().is_err() {
         // A VF without an interface.
         return Ok(());
     }
-    let look = |e| CniError::internal(format!("cannot look for {ifname}")).because(&e);
+    let look = |e| CniError::internal(format!("cannot look for VF {}", cached.device)).because(&e);
     let pod = pod.and_then(|path| Netns::open(path).ok());
     let pod = pod.filter(|pod| pod.id() != mover.host().id());
     let mut host = mover.host().netlink().map_err(|e| failed(e.into()))?;
     let inside = pod.as_ref().map(Netns::netlink).transpose();
     let mut inside = inside.map_err(|e| failed(e.into()))?;
-    if let Some(inside) = &mut inside
-        && let Some(link) = inside.link(ifname).map_err(look)?
-    {
+    // What says that it is another device is left where it is.
+    let is_it = |link: &Link| {
+        let bus = link.device.as_deref();
+        bus.is_none_or(|bus| bus == cached.device.as_str())
+    };
+    let mut there = None;
+    for ifname in ifnames {
+        if let (Some(inside), None) = (&mut inside, &there) {
+            there = inside.link(ifname).map_err(look)?.filter(is_it);
+        }
+    }
+    if let (Some(inside), Some(link)) = (&mut inside, there) {
         mover.bring_home(inside, &link, name).map_err(failed)?;
     } else {
         let selector = Selector::Pci(cached.device.clone());
@@ -221,4 +243,21 @@ fn home(mover: &Mover, ifname: &str, pod: Option<&Path>, cached: &Cached) -> Res
         host.apply(&[Change::SetLink { index, change }])
     })
     .map_err(|e| CniError::internal(format!("cannot restore {name}")).because(&e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_is_what_may_stand_behind_a_dash() {
+        assert_eq!(ifnames("4f1c-net1"), ["net1"]);
+        assert_eq!(ifnames("4f1c-net-1"), ["net-1", "1"]);
+        assert_eq!(ifnames("pod-7-net1"), ["7-net1", "net1"]);
+        assert_eq!(
+            ifnames("a-name-that-is-longer-net1"),
+            ["is-longer-net1", "longer-net1", "net1"]
+        );
+        assert_eq!(ifnames("4f1c-"), [""; 0]);
+    }
 }

@@ -1,6 +1,6 @@
 //! Rules in nftables: the MAC check and masquerading, with the packets that they are about.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{assert_clean, gateway};
 use crate::stage::{Pod, Stage, Tools};
@@ -213,4 +213,136 @@ fn without_nft_status_says_so_and_add_holds_nothing() {
         assert_clean(&stage, key);
         pod.end();
     }
+}
+
+/// Another configuration than that of the ADD, as an edited network has it.
+type Edit = fn(&mut Value);
+
+#[test]
+fn del_removes_the_rules_that_add_made_whatever_the_configuration_says_by_then() {
+    let Some(stage) = stage() else { return };
+    let gone: Edit = |config| {
+        let config = config.as_object_mut().unwrap();
+        config.remove("macspoofchk");
+        config.remove("ipMasq");
+    };
+    let edits: [(&str, Edit); 6] = [
+        ("the same", |_| {}),
+        ("both keys gone", gone),
+        ("both keys false", |config| {
+            config["macspoofchk"] = json!(false);
+            config["ipMasq"] = json!(false);
+        }),
+        ("keys that cannot be read", |config| {
+            config["macspoofchk"] = json!("yes");
+            config["ipMasq"] = json!({});
+        }),
+        ("another key that is refused", |config| {
+            config["vlan"] = json!(9999);
+        }),
+        ("another name of the network", |config| {
+            config["name"] = json!("renamed");
+        }),
+    ];
+    for (nth, (what, edit)) in edits.into_iter().enumerate() {
+        let pod = stage
+            .pod(&format!("c{nth}"), gateway())
+            .with("macspoofchk", json!(true))
+            .with("ipMasq", json!(true));
+        pod.add();
+        let rules = stage.rules();
+        let marks = ["macspoofchk-c", "\"masquerade\"", "cni-br-iface-c"];
+        for mark in marks {
+            assert!(rules.contains(mark), "{what}: no {mark}: {rules}");
+        }
+        let mut edited = pod.clone();
+        edit(&mut edited.config);
+        edited.del();
+        let rules = stage.rules();
+        for mark in marks {
+            assert!(!rules.contains(mark), "{what}: {mark} is left: {rules}");
+        }
+        assert_eq!(notes(&stage), [""; 0], "{what}");
+        edited.del();
+    }
+}
+
+/// What ours keeps about rules.
+fn notes(stage: &Stage) -> Vec<String> {
+    let entries = std::fs::read_dir(stage.root().join("run/cni/moor/rules"));
+    let entries = entries.into_iter().flatten();
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+    entries
+        .map(|entry| name(entry).to_string_lossy().into_owned())
+        .collect()
+}
+
+#[test]
+fn a_kill_between_the_rules_and_the_end_leaves_nothing_that_an_edited_del_does_not_remove() {
+    let Some(stage) = stage() else { return };
+    for (nth, point) in ["bridge-noted", "bridge-spoof-check", "bridge-masquerade"]
+        .into_iter()
+        .enumerate()
+    {
+        let pod = stage
+            .pod(&format!("c{nth}"), gateway())
+            .with("macspoofchk", json!(true))
+            .with("ipMasq", json!(true));
+        assert!(pod.killed_at("ADD", point), "{point}");
+        let mut plain = stage.pod_in(pod.netns.clone(), &pod.container, gateway());
+        plain.ifname.clone_from(&pod.ifname);
+        assert!(
+            point == "bridge-noted" || plain.killed_at("DEL", "bridge-rules-removed"),
+            "{point}"
+        );
+        plain.del();
+        let rules = stage.rules();
+        assert!(
+            !rules.contains(&format!("{}-net1", pod.container)),
+            "{rules}"
+        );
+        assert!(!rules.contains("\"masquerade\""), "{point}: {rules}");
+        assert_eq!(notes(&stage), [""; 0], "{point}");
+    }
+}
+
+#[test]
+fn gc_forgets_the_notes_of_what_it_sweeps() {
+    let Some(stage) = stage() else { return };
+    let make = |container: &str| stage.pod(container, gateway()).with("ipMasq", json!(true));
+    let (kept, dead) = (make("c1"), make("c2"));
+    kept.add();
+    dead.add();
+    assert_eq!(notes(&stage).len(), 2);
+    kept.gc(&["c1"]);
+    assert_eq!(notes(&stage).len(), 1);
+    kept.del();
+    assert_eq!(notes(&stage), [""; 0]);
+}
+
+#[test]
+fn a_pod_that_never_had_a_rule_starts_no_program() {
+    let Some(stage) = Stage::new(WHAT) else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let started = dir.path().join("started");
+    for program in ["nft", "iptables-save", "ip6tables-save"] {
+        let text = format!(
+            "#!/bin/sh\necho {program} >> {}\nexit 1\n",
+            started.display()
+        );
+        mooring_testkit::script(&dir.path().join(program), &text);
+    }
+    let mut pod = stage.pod("c1", gateway());
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", dir.path().display());
+    pod.variables.insert("PATH", path);
+    pod.add();
+    pod.del();
+    pod.del_blind();
+    assert!(!started.exists(), "{:?}", std::fs::read_to_string(&started));
+    // The programs are found: with the key, DEL asks.
+    pod.with("macspoofchk", json!(true)).call("DEL");
+    assert!(started.exists());
 }
