@@ -131,6 +131,7 @@ fn doctor(words: &[String]) -> Result<Answer, String> {
         conf_dir: place.conf_dir,
         bin_dir: place.bin_dir,
         check: true,
+        tools: true,
     };
     let (mut fix, mut json) = (false, false);
     while let Some((name, value)) = options.next(&["--fix", "--no-check"])? {

@@ -1,7 +1,7 @@
 //! What is on this node, whose it is, and what is left over: `moor node doctor`, and `moor-cni doctor` in the one binary.
 //!
 //! ```text
-//!  observe   attachments (libcni's cache) · kept (devices, VLANs, shims, addresses, VFs, tuning) · configurations
+//!  observe   attachments (libcni's cache) · kept (devices, VLANs, shims, addresses, VFs, tuning, rules, ports) · configurations
 //!  judge     each owner lives, is gone, or is not known ─► findings          pure
 //!  fix       only what is provably dead: brought home, taken away, given back
 //! ```
@@ -28,6 +28,7 @@ pub use attachments::Attachment;
 pub use check::Verdict;
 pub use configurations::{Configuration, ENDINGS, in_order};
 pub use kept::{Kept, Sort, Who};
+use kept::{Seen, View};
 
 /// Where to look.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct Doctor {
     pub bin_dir: PathBuf,
     /// Whether every living attachment is asked for with CHECK, which starts its plugins.
     pub check: bool,
+    /// Whether nftables and Open vSwitch are asked, by their programs.
+    pub tools: bool,
 }
 
 /// What was seen.
@@ -72,7 +75,13 @@ impl Doctor {
     pub fn look(&self) -> Result<Report, DoctorError> {
         let boot = Boot::read(&self.paths.proc).map_err(DoctorError::Boot)?;
         let (mut attachments, unread) = attachments::read(&self.paths.data.join("results"));
-        let (kept, broken) = kept::observe(&self.paths, &boot, &attachments);
+        let known = configurations::known(&self.conf_dir, &attachments);
+        let view = View::new(&self.paths, &boot, &attachments, &known);
+        let Seen {
+            kept,
+            broken,
+            silent,
+        } = kept::observe(&view, self.tools);
         if self.check {
             for attachment in attachments.iter_mut().filter(|a| a.life == Life::Alive) {
                 attachment.verdict = Some(check::ask(attachment, &self.bin_dir));
@@ -90,6 +99,10 @@ impl Doctor {
             Finding::warning(Code::StateUnreadable, text).help(help)
         });
         report.findings = unreadable.collect();
+        report.findings.extend(silent.into_iter().map(|why| {
+            let help = "run the doctor as root; what nobody can be asked about is not shown";
+            Finding::warning(Code::StateUnreadable, why).help(help)
+        }));
         report.findings.extend(judge(&report));
         Ok(report)
     }
@@ -131,7 +144,7 @@ fn judge(report: &Report) -> Vec<Finding> {
     for kept in &report.kept {
         if let Life::Gone { why } = &kept.life {
             let text = format!("{} is kept for {}, and {why}", kept.named(), kept.who);
-            let help = "clean it up with --fix";
+            let help = kept.remedy.as_deref().unwrap_or("clean it up with --fix");
             findings.push(Finding::error(Code::StateLeftOver, text).help(help));
         }
     }

@@ -52,19 +52,28 @@ pub fn content(path: &Path) -> Content {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Content::Gone,
         Err(_) => return Content::Unknown,
     };
-    let Ok(text) = std::str::from_utf8(&bytes) else {
+    parse(&bytes)
+}
+
+/// Any bytes.
+pub fn parse(bytes: &[u8]) -> Content {
+    let Ok(text) = std::str::from_utf8(bytes) else {
         return Content::Unknown;
     };
-    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    let text = trim(text);
     if text.is_empty() {
         return Content::Nothing;
     }
     let (container, ifname) = match text.split_once("\r\n") {
-        Some((container, ifname)) => (container.trim(), Some(ifname.trim().to_owned())),
+        Some((container, ifname)) => (trim(container), Some(trim(ifname).to_owned())),
         None => (text, None),
     };
     Content::Owned(Owner {
         container: container.to_owned(),
         ifname,
     })
+}
+
+fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || c == '\0')
 }

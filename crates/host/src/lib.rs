@@ -24,6 +24,8 @@ pub mod host_local;
 mod life;
 mod netlink;
 mod netns;
+pub mod nft;
+pub mod ovs;
 mod paths;
 pub mod pci;
 mod probe;

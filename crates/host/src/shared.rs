@@ -90,6 +90,16 @@ impl User {
         }
     }
 
+    /// Any bytes; none where they are no note.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// As it is noted.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a user has string keys and plain values")
+    }
+
     /// Whether it ended without saying so: another boot, or its namespace is gone or another one.
     fn is_gone(&self, boot: &str) -> bool {
         let life = Life::of(&self.netns, Some(self.netns_id), Some(&self.boot), boot);
@@ -203,7 +213,7 @@ impl Objects {
 impl Object {
     /// Notes a user; a second note replaces the first.
     pub(crate) fn add(&self, user: &User) -> Result<(), SharedError> {
-        let bytes = serde_json::to_vec(user).expect("a user has string keys and plain values");
+        let bytes = user.to_bytes();
         let path = self.dir.join(key(&user.container, &user.ifname));
         file::write_atomic(&path, &bytes).map_err(|source| SharedError::Io {
             doing: "write",
@@ -311,7 +321,7 @@ fn list(dir: &Path) -> Result<Vec<String>, SharedError> {
 }
 
 fn read(path: &Path) -> Option<User> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    User::parse(&fs::read(path).ok()?)
 }
 
 /// Makes a link of the node and marks it as ours in one send, which a kill cannot cut in two: the kernel serves the whole

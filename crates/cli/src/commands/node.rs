@@ -19,6 +19,8 @@ fn doctor(args: &DoctorArgs, output: &mut Output) -> anyhow::Result<Exit> {
         conf_dir: args.conf_dir.clone(),
         bin_dir: args.bin_dir.clone(),
         check: !args.no_check,
+        // What programs show is of the machine that they run on.
+        tools: args.root == std::path::Path::new("/"),
     };
     let report = if args.fix {
         doctor.fix()?

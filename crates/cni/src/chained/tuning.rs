@@ -19,7 +19,6 @@ use mooring_host::{Change, Netlink, Netns, fault, sysctl};
 use crate::call::Call;
 use crate::plugin::Plugin;
 use crate::plugins::bridge::pod;
-use backup::Backup;
 use config::Wanted;
 
 /// How long others may take.
@@ -34,7 +33,8 @@ impl Plugin for Tuning {
 
     fn add(&self, call: &Call) -> Result<CniResult, CniError> {
         let wanted = Wanted::of(call.request)?;
-        allowed(call, &wanted)?;
+        let list = call.paths.etc.join("tuning/allowlist.conf");
+        allow::check(&list, wanted.sysctls.iter().map(|s| s.key.as_str()))?;
         let mut result = call.prev()?.clone();
         let (netns, mut pod) = pod(call)?;
         set_sysctls(&netns, &wanted)?;
@@ -42,8 +42,7 @@ impl Plugin for Tuning {
             let _alone = alone(call)?;
             let link = look(&mut pod, call.ifname())?;
             let file = file(call, &wanted);
-            let before = Backup::of(&link, &wanted, call);
-            before.keep(&file)?;
+            backup::keep(backup::of(&link, &wanted, call), &file)?;
             fault::point("tuning-backup");
             change(&mut pod, &link, &wanted).inspect_err(|_| {
                 // DEL would do the same; a runtime that forgets it leaves a clean interface.
@@ -61,11 +60,11 @@ impl Plugin for Tuning {
         let file = file_in(call, data);
         let _alone = alone(call)?;
         let Some(path) = call.request.netns.as_deref() else {
-            return Backup::forget(&file);
+            return backup::forget(&file);
         };
         match Netns::open(path).and_then(|netns| netns.netlink()) {
             Ok(mut pod) => restore(&mut pod, &file, call.ifname()),
-            Err(e) if e.is_gone() => Backup::forget(&file),
+            Err(e) if e.is_gone() => backup::forget(&file),
             Err(e) => Err(CniError::netns(path.display(), "cannot be used").because(&e)),
         }
     }
@@ -86,12 +85,6 @@ impl Plugin for Tuning {
         compare(&look(&mut pod, call.ifname())?, &wanted)
     }
 
-    /// What an ADD works on is there when an earlier plugin has made it; here only the keys can be wrong, and the node's
-    /// list can refuse a sysctl.
-    fn status(&self, call: &Call) -> Result<(), CniError> {
-        allowed(call, &Wanted::of(call.request)?)
-    }
-
     fn gc(&self, call: &Call) -> Result<(), CniError> {
         let data = Wanted::of(call.request).ok().and_then(|wanted| wanted.data);
         let dir = data.unwrap_or_else(|| call.paths.run.join("tuning"));
@@ -99,12 +92,6 @@ impl Plugin for Tuning {
         let is_valid = |own: &Attachment| config.valid.contains(own);
         backup::sweep(&dir, &config.name, is_valid)
     }
-}
-
-/// Whether the node's list has every sysctl.
-fn allowed(call: &Call, wanted: &Wanted) -> Result<(), CniError> {
-    let list = call.paths.etc.join("tuning/allowlist.conf");
-    allow::check(&list, wanted.sysctls.iter().map(|s| s.key.as_str()))
 }
 
 /// A DEL that comes while its ADD is under way must not put back what is changed a moment later: then nobody knows any more
@@ -157,7 +144,7 @@ fn restore(pod: &mut Netlink, file: &std::path::Path, ifname: &str) -> Result<()
     let found = pod.link(ifname);
     let found =
         found.map_err(|e| CniError::internal(format!("cannot look for {ifname}")).because(&e))?;
-    if let (Some(link), Some(before)) = (found, Backup::read(file)?) {
+    if let (Some(link), Some(before)) = (found, backup::read(file)?) {
         let errors: Vec<CniError> = before
             .changes()
             .into_iter()
@@ -175,7 +162,7 @@ fn restore(pod: &mut Netlink, file: &std::path::Path, ifname: &str) -> Result<()
         }
         fault::point("tuning-restored");
     }
-    Backup::forget(file)
+    backup::forget(file)
 }
 
 /// The result says what the interface has now.

@@ -6,14 +6,11 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
 
 use super::check::Verdict;
 use crate::Life;
-
-/// How libcni names the form of its files.
-const KIND: &str = "cniCacheV1";
+use crate::foreign::libcni::Cached;
 
 /// One interface of one container.
 #[derive(Clone, Debug, Serialize)]
@@ -39,21 +36,6 @@ pub struct Attachment {
     pub(super) cached: Cached,
 }
 
-/// The file, as far as it is read.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Cached {
-    kind: String,
-    container_id: String,
-    pub(super) config: String,
-    if_name: String,
-    network_name: String,
-    netns: PathBuf,
-    pub(super) cni_args: Vec<(String, String)>,
-    pub(super) capability_args: serde_json::Map<String, Value>,
-    pub(super) result: Value,
-}
-
 /// All of a directory, in order; and the files that say nothing.
 pub(super) fn read(dir: &Path) -> (Vec<Attachment>, Vec<PathBuf>) {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
@@ -62,8 +44,7 @@ pub(super) fn read(dir: &Path) -> (Vec<Attachment>, Vec<PathBuf>) {
     files.sort();
     for path in files {
         let bytes = fs::read(&path).unwrap_or_default();
-        let cached = serde_json::from_slice::<Cached>(&bytes);
-        match cached.ok().filter(|c| c.kind == KIND) {
+        match Cached::parse(&bytes) {
             Some(cached) => found.push(attachment(cached)),
             None => unread.push(path),
         }
@@ -72,15 +53,12 @@ pub(super) fn read(dir: &Path) -> (Vec<Attachment>, Vec<PathBuf>) {
 }
 
 fn attachment(cached: Cached) -> Attachment {
-    let ips = cached.result.get("ips").and_then(Value::as_array);
-    let text = |ip: &Value| Some(ip.get("address")?.as_str()?.to_owned());
-    let addresses = ips.into_iter().flatten().filter_map(text).collect();
     Attachment {
         network: cached.network_name.clone(),
         container: cached.container_id.clone(),
         ifname: cached.if_name.clone(),
         netns: cached.netns.clone(),
-        addresses,
+        addresses: cached.addresses(),
         // The cache says neither boot nor inode: only a namespace that is not there proves anything.
         life: Life::of(&cached.netns, None, None, ""),
         verdict: None,

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::attachments::Attachment;
+use crate::foreign::libcni::plugins;
 use crate::program;
 
 /// A CHECK looks at a handful of netlink answers.
@@ -53,7 +54,7 @@ pub(super) fn ask(attachment: &Attachment, bin_dir: &Path) -> Verdict {
     let unasked = |why: &str| Verdict::Unasked {
         why: why.to_owned(),
     };
-    let Some(conf) = configuration(&attachment.cached.config) else {
+    let Some(conf) = attachment.cached.configuration() else {
         return unasked("its configuration cannot be read");
     };
     let version = text(&conf, "cniVersion").unwrap_or_default();
@@ -64,11 +65,7 @@ pub(super) fn ask(attachment: &Attachment, bin_dir: &Path) -> Verdict {
     if conf.get("disableCheck") == Some(&Value::Bool(true)) {
         return unasked("its configuration forbids CHECK");
     }
-    let plugins = match conf.get("plugins") {
-        Some(Value::Array(plugins)) => plugins.clone(),
-        _ => vec![Value::Object(conf.clone())],
-    };
-    for plugin in plugins {
+    for plugin in plugins(&conf) {
         let Value::Object(plugin) = plugin else {
             return unasked("its configuration cannot be read");
         };
@@ -88,12 +85,6 @@ pub(super) fn ask(attachment: &Attachment, bin_dir: &Path) -> Verdict {
 
 fn text(map: &Map<String, Value>, key: &str) -> Option<String> {
     map.get(key)?.as_str().map(ToOwned::to_owned)
-}
-
-fn configuration(encoded: &str) -> Option<Map<String, Value>> {
-    use base64::Engine as _;
-    let bytes = base64::engine::general_purpose::STANDARD.decode(encoded);
-    serde_json::from_slice(&bytes.ok()?).ok()
 }
 
 /// What one plugin reads.

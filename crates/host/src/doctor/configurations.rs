@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 
 use mooring_api::{Code, Finding};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use super::attachments::Attachment;
+use super::kept::Who;
+use crate::foreign::libcni;
 
 /// What the names of files end in that runtimes look at.
 pub const ENDINGS: [&str; 3] = ["conf", "conflist", "json"];
@@ -26,6 +30,43 @@ pub struct Configuration {
     /// What is wrong with it, where something is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+}
+
+/// One plugin of a configuration that somebody has: a file of the runtime's directory, or an attachment.
+pub(super) struct Known {
+    /// The network.
+    pub(super) network: String,
+    /// Its keys.
+    pub(super) plugin: Map<String, Value>,
+    /// Whose it is, where it is an attachment's.
+    pub(super) who: Option<Who>,
+}
+
+/// Every plugin that is known to be configured on this node, as far as it can be read.
+pub(super) fn known(dir: &Path, attachments: &[Attachment]) -> Vec<Known> {
+    let read = |name: String| serde_json::from_slice(&fs::read(dir.join(name)).ok()?).ok();
+    let files = in_order(dir).into_iter().filter_map(read);
+    let files = files.map(|configuration| (configuration, None));
+    let cached = attachments.iter().filter_map(|a| {
+        let who = Who::new(&a.network, &a.container, &a.ifname);
+        Some((a.cached.configuration()?, Some(who)))
+    });
+    let mut known = Vec::new();
+    for (configuration, who) in files.chain(cached) {
+        let network = configuration.get("name").and_then(Value::as_str);
+        let network = network.unwrap_or_default().to_owned();
+        let plugins = libcni::plugins(&configuration).into_iter();
+        let plugins = plugins.filter_map(|plugin| match plugin {
+            Value::Object(plugin) => Some(plugin),
+            _ => None,
+        });
+        known.extend(plugins.map(|plugin| Known {
+            network: network.clone(),
+            plugin,
+            who: who.clone(),
+        }));
+    }
+    known
 }
 
 /// The names of the files that runtimes look at, in their order.

@@ -1,20 +1,27 @@
-//! What plugins keep on this node for somebody: devices that are away, VLANs and shims that are shared, addresses, VFs,
-//! values to restore. Every sort is read where its plugin writes it.
+//! What plugins keep on this node for somebody. Every sort is read where its plugin writes it.
 //!
-//! Easy to get wrong: host-local says neither namespace nor boot. Its owner is looked up in the runtime's cache; without an
-//! entry there nothing is known. The age of the file proves nothing: a clock may have been wrong at boot.
+//! ```text
+//!  devices    our records · AMD's mapping · the files of sriov-cni
+//!  files      users of VLANs and shims · addresses of host-local · values of tuning
+//!  programs   rules in nftables · ports of Open vSwitch
+//! ```
+//!
+//! Easy to get wrong: some say neither namespace nor boot. Their owner is looked up in the runtime's cache; without an entry
+//! there nothing is known. The age of a file proves nothing: a clock may have been wrong at boot.
+
+pub(super) mod devices;
+pub(super) mod files;
+pub(super) mod programs;
 
 use std::fmt;
 use std::fs;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::attachments::Attachment;
-use crate::host_local::{self, Content};
-use crate::record::{Boot, Records};
-use crate::shared::{Objects, SharedError};
+use super::configurations::Known;
+use crate::record::{Boot, Record, Records};
 use crate::{Life, Paths};
 
 /// What it is.
@@ -29,10 +36,18 @@ pub enum Sort {
     Shim,
     /// An address of host-local.
     Address,
+    /// An entry of AMD's file of NICs that are in pods.
+    Mapping,
     /// A VF, as the SR-IOV plugin marks it.
     Function,
+    /// What the SR-IOV plugin knows of a VF to restore.
+    Cache,
     /// Values that tuning restores.
     Tuning,
+    /// Rules in nftables.
+    Rule,
+    /// A port of Open vSwitch.
+    Port,
 }
 
 impl fmt::Display for Sort {
@@ -42,8 +57,12 @@ impl fmt::Display for Sort {
             Self::Vlan => "VLAN",
             Self::Shim => "shim",
             Self::Address => "address",
+            Self::Mapping => "AMD mapping",
             Self::Function => "VF",
+            Self::Cache => "VF cache",
             Self::Tuning => "tuning",
+            Self::Rule => "rule",
+            Self::Port => "port",
         })
     }
 }
@@ -59,6 +78,28 @@ pub struct Who {
     pub container: String,
     /// Its interface.
     pub ifname: String,
+}
+
+impl Who {
+    pub(super) fn new(network: &str, container: &str, ifname: &str) -> Self {
+        Self {
+            network: network.to_owned(),
+            container: container.to_owned(),
+            ifname: ifname.to_owned(),
+        }
+    }
+
+    /// Of an id `<container>-<ifname>`, which cannot be taken apart: both may have a dash. Somebody known has it, or it is
+    /// guessed.
+    fn of_id<'a>(id: &str, known: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let is_it = |(container, ifname): &(&str, &str)| {
+            let rest = id.strip_prefix(container).and_then(|r| r.strip_prefix('-'));
+            rest == Some(*ifname)
+        };
+        let found = known.into_iter().find(is_it);
+        let (container, ifname) = found.or_else(|| id.rsplit_once('-')).unwrap_or((id, ""));
+        Self::new("", container, ifname)
+    }
 }
 
 impl fmt::Display for Who {
@@ -85,203 +126,134 @@ pub struct Kept {
     /// Whether that one lives.
     #[serde(flatten)]
     pub life: Life,
-    /// The file that says so.
+    /// The file that says so; the table or the database where it is none.
     pub path: PathBuf,
     /// What else is known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// What to do about it once its owner is gone, where `fix` does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
 }
 
 impl Kept {
+    fn new(sort: Sort, name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            sort,
+            name: name.into(),
+            who: Who::default(),
+            life: Life::Unknown,
+            path: path.into(),
+            note: String::new(),
+            remedy: None,
+        }
+    }
+
+    /// Whether its owner is gone, and `fix` knows what to do.
+    pub(super) fn is_garbage(&self) -> bool {
+        self.remedy.is_none() && matches!(self.life, Life::Gone { .. })
+    }
+
     /// Sort and name.
     pub(super) fn named(&self) -> String {
         format!("{} {}", self.sort, self.name)
     }
 }
 
-/// Everything, in order; and the files that cannot be read.
-pub(super) fn observe(
-    paths: &Paths,
-    boot: &Boot,
-    attachments: &[Attachment],
-) -> (Vec<Kept>, Vec<PathBuf>) {
-    let mut all = Vec::new();
-    let mut broken = Vec::new();
-    devices(paths, boot, &mut all, &mut broken);
-    for (sort, dir) in [(Sort::Vlan, "vlan"), (Sort::Shim, "shim")] {
-        let dir = paths.own.join(dir);
-        if shared(sort, &dir, boot, &mut all).is_err() {
-            broken.push(dir);
+/// What is known before anything is looked at.
+pub(super) struct View<'a> {
+    pub(super) paths: &'a Paths,
+    pub(super) boot: &'a Boot,
+    pub(super) attachments: &'a [Attachment],
+    pub(super) known: &'a [Known],
+    /// Our device records with their keys.
+    pub(super) records: Vec<(String, Record)>,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(
+        paths: &'a Paths,
+        boot: &'a Boot,
+        attachments: &'a [Attachment],
+        known: &'a [Known],
+    ) -> Self {
+        let records = Records::new(paths.own.join("devices")).all();
+        Self {
+            paths,
+            boot,
+            attachments,
+            known,
+            records: records.unwrap_or_default(),
         }
     }
-    addresses(&paths.data.join("networks"), attachments, &mut all);
-    functions(&paths.data.join("sriov/pci"), &mut all);
-    tuning(&paths.run.join("tuning"), attachments, &mut all);
-    all.sort_by(|a, b| (a.sort, &a.name, &a.path).cmp(&(b.sort, &b.name, &b.path)));
-    (all, broken)
-}
 
-fn devices(paths: &Paths, boot: &Boot, all: &mut Vec<Kept>, broken: &mut Vec<PathBuf>) {
-    let dir = paths.own.join("devices");
-    let records = Records::new(&dir).all().unwrap_or_default();
-    let is_known = |path: &PathBuf| {
-        let key = path
-            .file_stem()
-            .and_then(|s| s.to_str())
-            .unwrap_or_default();
-        records.iter().any(|(known, _)| known == key)
-    };
-    let json = files(&dir)
-        .into_iter()
-        .filter(|p| p.extension().is_some_and(|e| e == "json"));
-    broken.extend(json.filter(|path| !is_known(path)));
-    for (key, record) in &records {
-        let owner = &record.owner;
-        let life = Life::of(
-            &owner.netns,
-            Some(owner.netns_id),
-            Some(&record.boot),
-            &boot.id,
-        );
-        all.push(Kept {
-            sort: Sort::Device,
-            name: record.device.name.clone(),
-            who: Who {
-                network: owner.group.clone(),
-                container: owner.holder.clone(),
-                ifname: owner.ifname.clone(),
-            },
-            life,
-            path: dir.join(format!("{key}.json")),
-            note: format!("{:?}", record.phase).to_lowercase(),
-        });
+    /// Whether the owner of a record lives.
+    fn life_of(&self, record: &Record) -> Life {
+        life(record, self.boot)
     }
-}
 
-fn shared(sort: Sort, dir: &Path, boot: &Boot, all: &mut Vec<Kept>) -> Result<(), SharedError> {
-    let objects = Objects::new(dir);
-    for name in objects.names()? {
-        for (file, user) in objects.peek(&name)? {
-            let life = user.as_ref().map_or(Life::Unknown, |user| {
-                Life::of(&user.netns, Some(user.netns_id), Some(&user.boot), &boot.id)
-            });
-            let who = user.map(|user| Who {
-                network: user.network,
-                container: user.container,
-                ifname: user.ifname,
-            });
-            all.push(Kept {
-                sort,
-                name: name.clone(),
-                who: who.unwrap_or_default(),
-                life,
-                path: file,
-                note: String::new(),
-            });
-        }
-    }
-    Ok(())
-}
-
-fn addresses(dir: &Path, attachments: &[Attachment], all: &mut Vec<Kept>) {
-    for network in files(dir).into_iter().filter(|p| p.is_dir()) {
-        let name = network.file_name().unwrap_or_default().to_string_lossy();
-        for path in files(&network) {
-            let file = path.file_name().unwrap_or_default().to_string_lossy();
-            let Ok(address) = file.parse::<IpAddr>() else {
-                continue;
-            };
-            let (who, life) = match host_local::content(&path) {
-                Content::Gone => continue,
-                Content::Nothing => (Who::default(), Life::gone("its file is empty")),
-                Content::Unknown => (Who::default(), Life::Unknown),
-                Content::Owned(owner) => {
-                    let who = Who {
-                        network: name.to_string(),
-                        container: owner.container,
-                        ifname: owner.ifname.unwrap_or_default(),
-                    };
-                    let life = by_cache(&who, attachments).unwrap_or(Life::Unknown);
-                    (who, life)
-                }
-            };
-            all.push(Kept {
-                sort: Sort::Address,
-                name: address.to_string(),
-                who,
-                life,
-                path,
-                note: String::new(),
-            });
-        }
-    }
-}
-
-/// As the runtime's cache says; None where it says nothing.
-fn by_cache(who: &Who, attachments: &[Attachment]) -> Option<Life> {
-    let same = |a: &&Attachment| {
-        a.container == who.container && (who.ifname.is_empty() || a.ifname == who.ifname)
-    };
-    let mut found: Vec<&Life> = attachments.iter().filter(same).map(|a| &a.life).collect();
-    // A container with a living interface lives.
-    found.sort_by_key(|life| !matches!(life, Life::Alive));
-    found.first().map(|life| (*life).clone())
-}
-
-fn functions(dir: &Path, all: &mut Vec<Kept>) {
-    for path in files(dir).into_iter().filter(|p| p.is_file()) {
-        let netns = fs::read_to_string(&path).unwrap_or_default();
-        let netns = netns.trim();
-        let life = if netns.is_empty() {
-            Life::Unknown
-        } else {
-            Life::of(Path::new(netns), None, None, "")
+    /// As the runtime's cache says of somebody; unknown where it says nothing.
+    pub(super) fn by_cache(&self, who: &Who) -> Life {
+        let same = |a: &&Attachment| {
+            a.container == who.container && (who.ifname.is_empty() || a.ifname == who.ifname)
         };
-        all.push(Kept {
-            sort: Sort::Function,
-            name: path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
-            who: Who::default(),
-            life,
-            note: netns.to_owned(),
-            path,
-        });
+        best(self.attachments.iter().filter(same))
+    }
+
+    /// All attachments by container and interface.
+    fn ids(&self) -> impl Iterator<Item = (&str, &str)> {
+        let remembered = self.attachments.iter();
+        let remembered = remembered.map(|a| (a.container.as_str(), a.ifname.as_str()));
+        let owners = self.records.iter().map(|(_, record)| &record.owner);
+        let owners = owners.map(|owner| (owner.holder.as_str(), owner.ifname.as_str()));
+        remembered.chain(owners)
     }
 }
 
-fn tuning(dir: &Path, attachments: &[Attachment], all: &mut Vec<Kept>) {
-    for path in files(dir) {
-        let name = path
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let is_json = path.extension().is_some_and(|e| e == "json");
-        let Some((container, ifname)) = name.rsplit_once('_').filter(|_| is_json) else {
-            continue;
-        };
-        let who = Who {
-            network: String::new(),
-            container: container.to_owned(),
-            ifname: ifname.to_owned(),
-        };
-        let life = by_cache(&who, attachments).unwrap_or(Life::Unknown);
-        all.push(Kept {
-            sort: Sort::Tuning,
-            name: ifname.to_owned(),
-            who,
-            life,
-            path,
-            note: String::new(),
-        });
+/// Whether the owner of a record lives.
+pub(super) fn life(record: &Record, boot: &Boot) -> Life {
+    let owner = &record.owner;
+    let id = Some(owner.netns_id);
+    Life::of(&owner.netns, id, Some(&record.boot), &boot.id)
+}
+
+/// A container with a living interface lives.
+fn best<'a>(found: impl Iterator<Item = &'a Attachment>) -> Life {
+    let mut lives: Vec<&Life> = found.map(|a| &a.life).collect();
+    lives.sort_by_key(|life| !matches!(life, Life::Alive));
+    lives.first().map_or(Life::Unknown, |life| (*life).clone())
+}
+
+/// What was found.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) kept: Vec<Kept>,
+    /// Files that cannot be read as what they should be.
+    pub(super) broken: Vec<PathBuf>,
+    /// Who did not answer, and why.
+    pub(super) silent: Vec<String>,
+}
+
+/// Everything, in order. With `tools` nftables and Open vSwitch are asked.
+pub(super) fn observe(view: &View<'_>, tools: bool) -> Seen {
+    let mut seen = Seen::default();
+    devices::records(view, &mut seen);
+    devices::mapping(view, &mut seen);
+    devices::functions(view, &mut seen);
+    files::shared(view, &mut seen);
+    files::addresses(view, &mut seen);
+    files::tuning(view, &mut seen);
+    if tools {
+        programs::rules(view, &mut seen);
+        programs::ports(view, &mut seen);
     }
+    let key = |k: &Kept| (k.sort, k.name.clone(), k.path.clone(), k.note.clone());
+    seen.kept.sort_by_cached_key(key);
+    seen
 }
 
 /// What is in a directory, in order and without what is hidden. An absent one is empty.
-fn files(dir: &Path) -> Vec<PathBuf> {
+fn listed(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let hidden = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default();
@@ -290,4 +262,9 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| !hidden(p)).collect();
     files.sort();
     files
+}
+
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }

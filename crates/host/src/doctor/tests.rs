@@ -1,6 +1,8 @@
 use std::fs;
 use std::path::Path;
 
+mod leftovers;
+
 use super::*;
 use crate::file::write_atomic;
 use crate::{Netns, User, Vlans};
@@ -18,6 +20,7 @@ impl Bench {
             conf_dir: dir.path().join("net.d"),
             bin_dir: dir.path().join("bin"),
             check: true,
+            tools: false,
         };
         Self { dir, doctor }
     }

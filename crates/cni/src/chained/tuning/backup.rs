@@ -7,128 +7,60 @@
 use std::io;
 use std::path::Path;
 
-use mooring_api::Mac;
-use mooring_api::net::{Link, LinkChange};
+use mooring_api::net::Link;
 use mooring_attach::cni::{Attachment, CniError};
 use mooring_host::file;
-use serde::{Deserialize, Serialize};
+use mooring_host::foreign::tuning::Backup;
 
 use super::config::Wanted;
 use crate::call::Call;
 
-#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct Backup {
-    #[serde(skip_serializing_if = "String::is_empty")]
-    mac: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    promisc: Option<bool>,
-    #[serde(skip_serializing_if = "is_zero")]
-    mtu: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    allmulti: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tx_q_len: Option<u32>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    network: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    container: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    ifname: String,
+/// What is about to be changed, as it is now.
+pub(super) fn of(link: &Link, wanted: &Wanted, call: &Call) -> Backup {
+    Backup {
+        network: call.config().name.clone(),
+        container: call.container().to_owned(),
+        ifname: call.ifname().to_owned(),
+        ..values(link, wanted)
+    }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_zero(n: &u32) -> bool {
-    *n == 0
+fn values(link: &Link, wanted: &Wanted) -> Backup {
+    let mac = link.mac.filter(|_| wanted.mac.is_some());
+    Backup {
+        mac: mac.map(|mac| mac.to_string()).unwrap_or_default(),
+        promisc: wanted.promiscuous.then_some(link.promiscuous),
+        mtu: wanted.mtu.map_or(0, |_| link.mtu),
+        allmulti: wanted.all_multicast.map(|_| link.all_multicast),
+        tx_q_len: wanted.txqlen.map(|_| link.txqlen),
+        ..Backup::default()
+    }
 }
 
-impl Backup {
-    /// What is about to be changed, as it is now.
-    pub(super) fn of(link: &Link, wanted: &Wanted, call: &Call) -> Self {
-        Self {
-            network: call.config().name.clone(),
-            container: call.container().to_owned(),
-            ifname: call.ifname().to_owned(),
-            ..Self::values(link, wanted)
-        }
+/// Writes it down; what an earlier try wrote stays in force.
+pub(super) fn keep(mut backup: Backup, path: &Path) -> Result<(), CniError> {
+    if let Some(first) = read(path)? {
+        backup.overruled_by(first);
     }
+    file::write_atomic(path, &backup.to_bytes())
+        .map_err(|e| CniError::io(format!("writing {}", path.display()), e))
+}
 
-    fn values(link: &Link, wanted: &Wanted) -> Self {
-        let mac = link.mac.filter(|_| wanted.mac.is_some());
-        Self {
-            mac: mac.map(|mac| mac.to_string()).unwrap_or_default(),
-            promisc: wanted.promiscuous.then_some(link.promiscuous),
-            mtu: wanted.mtu.map_or(0, |_| link.mtu),
-            allmulti: wanted.all_multicast.map(|_| link.all_multicast),
-            tx_q_len: wanted.txqlen.map(|_| link.txqlen),
-            ..Self::default()
-        }
-    }
+/// `None` where there is none, and where what is there says nothing: a file that was half written.
+pub(super) fn read(path: &Path) -> Result<Option<Backup>, CniError> {
+    let bytes = file::read(path);
+    let bytes = bytes.map_err(|e| CniError::io(format!("reading {}", path.display()), e))?;
+    Ok(bytes.and_then(|bytes| Backup::parse(&bytes)))
+}
 
-    /// Writes it down; what an earlier try wrote stays in force.
-    pub(super) fn keep(mut self, path: &Path) -> Result<(), CniError> {
-        if let Some(first) = Self::read(path)? {
-            self.overruled_by(first);
-        }
-        let text = serde_json::to_vec_pretty(&self).expect("plain values");
-        file::write_atomic(path, &text)
-            .map_err(|e| CniError::io(format!("writing {}", path.display()), e))
-    }
-
-    fn overruled_by(&mut self, first: Self) {
-        if !first.mac.is_empty() {
-            self.mac = first.mac;
-        }
-        if first.mtu != 0 {
-            self.mtu = first.mtu;
-        }
-        self.promisc = first.promisc.or(self.promisc);
-        self.allmulti = first.allmulti.or(self.allmulti);
-        self.tx_q_len = first.tx_q_len.or(self.tx_q_len);
-    }
-
-    /// `None` where there is none, and where what is there says nothing: a file that was half written.
-    pub(super) fn read(path: &Path) -> Result<Option<Self>, CniError> {
-        let bytes = file::read(path);
-        let bytes = bytes.map_err(|e| CniError::io(format!("reading {}", path.display()), e))?;
-        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
-    }
-
-    /// Removes the file; absent is success.
-    pub(super) fn forget(path: &Path) -> Result<(), CniError> {
-        let removed = file::remove(path).map(drop);
-        let removed = match removed {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        };
-        removed.map_err(|e| CniError::io(format!("removing {}", path.display()), e))
-    }
-
-    /// What puts it back: one by one, so that a refusal keeps nothing else from being restored.
-    pub(super) fn changes(&self) -> Vec<LinkChange> {
-        let none = LinkChange::default;
-        let mtu = (self.mtu != 0).then_some(self.mtu);
-        let mac = self.mac.parse::<Mac>().ok();
-        let all = [
-            LinkChange { mtu, ..none() },
-            LinkChange { mac, ..none() },
-            LinkChange {
-                promiscuous: self.promisc,
-                ..none()
-            },
-            LinkChange {
-                all_multicast: self.allmulti,
-                ..none()
-            },
-            LinkChange {
-                txqlen: self.tx_q_len,
-                ..none()
-            },
-        ];
-        all.into_iter()
-            .filter(|change| !change.is_empty())
-            .collect()
-    }
+/// Removes the file; absent is success.
+pub(super) fn forget(path: &Path) -> Result<(), CniError> {
+    let removed = file::remove(path).map(drop);
+    let removed = match removed {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    removed.map_err(|e| CniError::io(format!("removing {}", path.display()), e))
 }
 
 /// Removes the files of a network's attachments that are not valid.
@@ -148,7 +80,7 @@ pub(super) fn sweep(
         if path.extension().is_none_or(|e| e != "json") {
             continue;
         }
-        let outcome = Backup::read(&path).and_then(|found| {
+        let outcome = read(&path).and_then(|found| {
             let Some(backup) = found.filter(|b| b.network == network) else {
                 return Ok(());
             };
@@ -159,7 +91,7 @@ pub(super) fn sweep(
             if is_valid(&own) {
                 Ok(())
             } else {
-                Backup::forget(&path)
+                forget(&path)
             }
         });
         errors.extend(outcome.err());
@@ -170,6 +102,8 @@ pub(super) fn sweep(
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test makes its own files")]
 mod tests {
+    use mooring_api::Mac;
+
     use super::*;
 
     fn wanted() -> Wanted {
@@ -191,7 +125,7 @@ mod tests {
 
     #[test]
     fn only_what_changes_is_written_down_and_under_the_reference_plugins_keys() {
-        let text = serde_json::to_string(&Backup::values(&link(1, 1500), &wanted())).unwrap();
+        let text = serde_json::to_string(&values(&link(1, 1500), &wanted())).unwrap();
         assert_eq!(
             text,
             r#"{"mac":"02:00:00:00:00:01","promisc":false,"mtu":1500}"#
@@ -207,17 +141,13 @@ mod tests {
     fn the_first_tries_values_survive_a_second_try() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c1_net1.json");
-        Backup::values(&link(1, 1500), &wanted())
-            .keep(&path)
-            .unwrap();
-        Backup::values(&link(9, 1400), &wanted())
-            .keep(&path)
-            .unwrap();
-        let kept = Backup::read(&path).unwrap().unwrap();
-        assert_eq!(kept, Backup::values(&link(1, 1500), &wanted()));
-        Backup::forget(&path).unwrap();
-        Backup::forget(&path).unwrap();
-        assert_eq!(Backup::read(&path).unwrap(), None);
+        keep(values(&link(1, 1500), &wanted()), &path).unwrap();
+        keep(values(&link(9, 1400), &wanted()), &path).unwrap();
+        let kept = read(&path).unwrap().unwrap();
+        assert_eq!(kept, values(&link(1, 1500), &wanted()));
+        forget(&path).unwrap();
+        forget(&path).unwrap();
+        assert_eq!(read(&path).unwrap(), None);
     }
 
     #[test]
@@ -225,11 +155,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c1_net1.json");
         std::fs::write(&path, "{\"mac\":").unwrap();
-        assert_eq!(Backup::read(&path).unwrap(), None);
-        Backup::values(&link(1, 1500), &wanted())
-            .keep(&path)
-            .unwrap();
-        assert!(Backup::read(&path).unwrap().is_some());
+        assert_eq!(read(&path).unwrap(), None);
+        keep(values(&link(1, 1500), &wanted()), &path).unwrap();
+        assert!(read(&path).unwrap().is_some());
     }
 
     #[test]

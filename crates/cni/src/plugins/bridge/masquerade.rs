@@ -11,17 +11,13 @@
 
 use mooring_api::{Family, HostCidr};
 use mooring_attach::cni::CniError;
+use mooring_host::nft::NftError;
+use mooring_host::nft::masquerade::{BASE, CHECKS, TABLE};
 use serde_json::{Value, json};
 
 use super::mark::Mark;
-use super::nft::{self, Rule, Table};
+use super::nft::{self, Rule};
 
-const TABLE: Table = Table {
-    family: "inet",
-    name: "cni_plugins_masquerade",
-};
-const BASE: &str = "postrouting";
-const CHECKS: &str = "masq_checks";
 /// The kernel's `srcnat` priority.
 const SRCNAT: i32 = 100;
 
@@ -29,8 +25,9 @@ const SRCNAT: i32 = 100;
 pub(super) fn set(mark: &Mark, addresses: &[HostCidr]) -> Result<(), CniError> {
     nft::again(|| {
         let stale = of(mark, TABLE.rules(CHECKS)?);
-        nft::apply(commands(mark, addresses, &stale))
+        nft::apply(&commands(mark, addresses, &stale))
     })
+    .map_err(Into::into)
 }
 
 /// Removes the rules of one attachment, and says whether there were any.
@@ -39,6 +36,7 @@ pub(super) fn remove(mark: &Mark) -> Result<bool, CniError> {
         let stale = of(mark, TABLE.rules(CHECKS)?);
         delete(&stale)
     })
+    .map_err(Into::into)
 }
 
 /// How many rules an attachment has.
@@ -48,14 +46,16 @@ pub(super) fn count(mark: &Mark) -> Result<usize, CniError> {
 
 /// Removes what attachments of `network` left that are no longer valid.
 pub(super) fn sweep(network: &str, valid: &[Mark]) -> Result<(), CniError> {
-    nft::again(|| delete(&dead(network, valid, TABLE.rules(CHECKS)?))).map(drop)
+    let swept = nft::again(|| delete(&dead(network, valid, TABLE.rules(CHECKS)?)));
+    Ok(swept.map(drop)?)
 }
 
-fn delete(stale: &[Rule]) -> Result<bool, CniError> {
+fn delete(stale: &[Rule]) -> Result<bool, NftError> {
     if stale.is_empty() {
         return Ok(false);
     }
-    nft::apply(stale.iter().map(|rule| TABLE.delete_rule(rule)).collect())?;
+    let commands: Vec<Value> = stale.iter().map(|rule| TABLE.delete_rule(rule)).collect();
+    nft::apply(&commands)?;
     Ok(true)
 }
 

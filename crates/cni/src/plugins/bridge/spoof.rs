@@ -12,25 +12,19 @@
 
 use mooring_api::Mac;
 use mooring_attach::cni::CniError;
+use mooring_host::nft::spoof::{BASE, CHAIN, COMMENT, NAT, chain, removal};
 use serde_json::{Value, json};
 
 use super::mark::Mark;
-use super::nft::{self, Rule, Table};
-
-const NAT: Table = Table {
-    family: "bridge",
-    name: "nat",
-};
-const BASE: &str = "PREROUTING";
-const COMMENT: &str = "macspoofchk-";
-const CHAIN: &str = "cni-br-iface-";
+use super::nft::{self, Rule};
 
 /// Sets the rules of one attachment, instead of any it had.
 pub(super) fn set(mark: &Mark, host: &str, mac: Mac) -> Result<(), CniError> {
     nft::again(|| {
         let stale = of(mark, NAT.rules(BASE)?);
-        nft::apply(commands(mark, host, mac, &stale))
+        nft::apply(&commands(mark, host, mac, &stale))
     })
+    .map_err(Into::into)
 }
 
 /// Removes the rules of one attachment; absent is success.
@@ -43,8 +37,9 @@ pub(super) fn remove(mark: &Mark) -> Result<(), CniError> {
         if stale.is_empty() && !there {
             return Ok(());
         }
-        nft::apply(removal(&chain, &stale))
+        nft::apply(&removal(&chain, &stale))
     })
+    .map_err(Into::into)
 }
 
 /// Whether the rules of one attachment are there, for this interface.
@@ -73,8 +68,9 @@ pub(super) fn sweep(
         if commands.is_empty() {
             return Ok(());
         }
-        nft::apply(commands)
+        nft::apply(&commands)
     })
+    .map_err(Into::into)
 }
 
 fn dead(
@@ -113,10 +109,6 @@ fn of(mark: &Mark, rules: Vec<Rule>) -> Vec<Rule> {
     rules.into_iter().filter(ours).collect()
 }
 
-fn chain(id: &str) -> String {
-    format!("{CHAIN}{id}")
-}
-
 fn commands(mark: &Mark, host: &str, mac: Mac, stale: &[Rule]) -> Vec<Value> {
     let id = mark.id();
     let (chain, comment) = (chain(&id), format!("{COMMENT}{id}"));
@@ -141,20 +133,6 @@ fn commands(mark: &Mark, host: &str, mac: Mac, stale: &[Rule]) -> Vec<Value> {
         NAT.add_rule(&chain, json!([jump(&check)]), &comment),
         NAT.add_rule(&check, json!([own, {"return": null}]), &comment),
         NAT.add_rule(&check, json!([{"drop": null}]), &mark.hash()),
-    ]);
-    commands
-}
-
-fn removal(chain: &str, stale: &[Rule]) -> Vec<Value> {
-    let check = format!("{chain}-mac");
-    let mut commands: Vec<Value> = stale.iter().map(|rule| NAT.delete_rule(rule)).collect();
-    commands.extend([
-        NAT.add_chain(chain),
-        NAT.add_chain(&check),
-        NAT.flush_chain(chain),
-        NAT.flush_chain(&check),
-        NAT.delete_chain(chain),
-        NAT.delete_chain(&check),
     ]);
     commands
 }

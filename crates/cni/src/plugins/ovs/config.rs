@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use mooring_api::{IfName, Mac, VlanId};
 use mooring_attach::cni::{CniError, Request, member};
+use mooring_host::ovs::remote;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -142,16 +143,6 @@ fn database(own: &str, named: &str, etc: &Path) -> Result<Option<String>, CniErr
         return Ok(socket.filter(|s| !s.is_empty()).map(remote));
     }
     Ok(None)
-}
-
-/// A path alone is a local socket.
-fn remote(text: &str) -> String {
-    let kinds = ["unix:", "tcp:", "ssl:"];
-    if kinds.iter().any(|kind| text.starts_with(kind)) {
-        text.to_owned()
-    } else {
-        format!("unix:{text}")
-    }
 }
 
 /// A word about one attachment, in `CNI_ARGS` or `args.cni`, in any case of letters.

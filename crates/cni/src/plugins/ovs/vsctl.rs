@@ -1,48 +1,27 @@
-//! Open vSwitch through `ovs-vsctl`: one call is one transaction of its database.
+//! The ports of this plugin in the database of Open vSwitch ([`mooring_host::ovs`]).
 //!
-//! Ports carry who they are for in `external_ids`, so that DEL and GC need nothing else: the database outlives reboots
-//! and interfaces. Easy to get wrong: every value is quoted as a string of the database, or a container id of digits is
-//! read as a number; and `ovs-vsctl` waits for the switch for ever unless it is told not to.
-
-use std::time::Duration;
+//! Ports carry who they are for in `external_ids`, so that DEL and GC need nothing else. Easy to get wrong: a port that is made again
+//! takes the place of one that an ADD before left, in one transaction.
 
 use mooring_attach::cni::CniError;
-use mooring_host::program;
+use mooring_host::ovs::{self, Database, OTHER_OWNER, OWNER, Port, id, quoted};
 use serde_json::Value;
 
 use super::config::{Mode, Wanted};
 use crate::plugins::bridge::Mark;
 
-/// What `ovs-vsctl` is told, in seconds.
-const TIMEOUT: &str = "--timeout=10";
-/// A little more: it should be the one that gives up.
-const BOUND: Duration = Duration::from_secs(12);
-const OWNER: &str = "mooring.dev";
-/// What ovs-cni writes.
-const OTHER_OWNER: &str = "ovs-cni.network.kubevirt.io";
-
-/// The switch's database.
+/// The switch of a call.
 #[derive(Clone, Debug)]
-pub(super) struct Switch {
-    database: Option<String>,
-}
-
-/// A port of ours.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Port {
-    pub(super) name: String,
-    pub(super) container: String,
-    pub(super) ifname: String,
-}
+pub(super) struct Switch(Database);
 
 impl Switch {
     pub(super) fn new(database: Option<String>) -> Self {
-        Self { database }
+        Self(Database::new(database))
     }
 
     /// Whether the node can have ports at all: without the program there is no switch, and nothing to clean up.
     pub(super) fn is_installed() -> bool {
-        program::find("ovs-vsctl").is_ok()
+        ovs::is_installed()
     }
 
     /// Whether there is a switch with that bridge: what STATUS asks.
@@ -80,7 +59,7 @@ impl Switch {
 
     /// Removes a port; absent is success.
     pub(super) fn del_port(&self, name: &str) -> Result<(), CniError> {
-        self.ask(&["--if-exists", "del-port", name]).map(drop)
+        Ok(self.0.del_port(name)?)
     }
 
     /// What a port carries: mode, tag and trunks, as the database shows them.
@@ -108,13 +87,13 @@ impl Switch {
         mark: &Mark,
         netns: Option<&str>,
     ) -> Result<Vec<String>, CniError> {
-        let mut found = self.find(&[
+        let mut found = self.0.ports(&[
             ("owner", OWNER),
             ("moor-container", mark.container()),
             ("moor-ifname", mark.ifname()),
         ])?;
         if let Some(netns) = netns.filter(|n| !n.is_empty()) {
-            found.extend(self.find(&[
+            found.extend(self.0.ports(&[
                 ("owner", OTHER_OWNER),
                 ("contNetns", netns),
                 ("contIface", mark.ifname()),
@@ -125,47 +104,13 @@ impl Switch {
 
     /// The ports of a network.
     pub(super) fn ports_in(&self, network: &str) -> Result<Vec<Port>, CniError> {
-        self.find(&[("owner", OWNER), ("moor-network", network)])
-    }
-
-    fn find(&self, ids: &[(&str, &str)]) -> Result<Vec<Port>, CniError> {
-        let mut words: Vec<String> = [
-            "--format=json",
-            "--columns=name,external_ids",
-            "find",
-            "Port",
-        ]
-        .map(str::to_owned)
-        .into();
-        words.extend(ids.iter().map(|(key, value)| id(key, value)));
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        ports(&self.ask(&words)?)
+        Ok(self
+            .0
+            .ports(&[("owner", OWNER), ("moor-network", network)])?)
     }
 
     fn ask(&self, words: &[&str]) -> Result<String, CniError> {
-        let away = |e: &program::ProgramError| {
-            CniError::unavailable("Open vSwitch cannot be asked on this node").because(e)
-        };
-        let program = program::find("ovs-vsctl").map_err(|e| away(&e))?;
-        let database = self.database.as_ref().map(|db| format!("--db={db}"));
-        let mut args = vec![TIMEOUT];
-        args.extend(database.as_deref());
-        args.extend(words);
-        let said = program::run(&program, &args, b"", BOUND).map_err(|e| away(&e))?;
-        if said.ok {
-            return Ok(said.stdout);
-        }
-        let why = said.stderr.trim();
-        Err(if why.contains("no bridge named") {
-            CniError::config("bridge", "the switch has no such bridge").with_details(why)
-        } else if why.contains("database connection failed")
-            || why.contains("Alarm clock")
-            || why.is_empty()
-        {
-            CniError::try_again("Open vSwitch does not answer; is it running?").with_details(why)
-        } else {
-            CniError::internal("Open vSwitch refused").with_details(why)
-        })
+        Ok(self.0.ask(words)?)
     }
 }
 
@@ -217,15 +162,6 @@ fn add_words(name: &str, wanted: &Wanted, mark: &Mark, netns: &str) -> Vec<Strin
     words
 }
 
-fn id(key: &str, value: &str) -> String {
-    format!("external_ids:{key}={}", quoted(value))
-}
-
-/// A string of the database is written as one of JSON.
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
 /// What the switch says about an interface that it could not open.
 fn trouble(answer: &str) -> Option<String> {
     let rows: Value = serde_json::from_str(answer).ok()?;
@@ -244,48 +180,9 @@ fn trouble(answer: &str) -> Option<String> {
     )
 }
 
-/// Rows of name and `external_ids`: `["map", [[key, value], …]]`.
-fn ports(answer: &str) -> Result<Vec<Port>, CniError> {
-    let rows: Value = serde_json::from_str(answer).map_err(|e| CniError::decode("ovs-vsctl", e))?;
-    let read = |row: &Value| {
-        let ids = row[1][1].as_array()?;
-        let get = |key: &str| {
-            let pair = ids.iter().find(|pair| pair[0] == key)?;
-            pair[1].as_str().map(str::to_owned)
-        };
-        Some(Port {
-            name: row[0].as_str()?.to_owned(),
-            container: get("moor-container").unwrap_or_default(),
-            ifname: get("moor-ifname").unwrap_or_default(),
-        })
-    };
-    let rows = rows["data"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    Ok(rows.iter().filter_map(read).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ports_are_read_with_their_marks() {
-        let answer = r#"{"data":[["v0",["map",[["moor-container","12"],["moor-ifname","net1"]]]],["v1",["map",[]]]],"headings":["name","external_ids"]}"#;
-        let found = ports(answer).unwrap();
-        assert_eq!(found.len(), 2);
-        assert_eq!(
-            (
-                found[0].name.as_str(),
-                found[0].container.as_str(),
-                found[0].ifname.as_str()
-            ),
-            ("v0", "12", "net1")
-        );
-        assert!(ports(r#"{"data":[],"headings":[]}"#).unwrap().is_empty());
-        assert!(ports("").is_err());
-    }
 
     #[test]
     fn an_interface_that_the_switch_could_not_open_is_told_apart() {
@@ -294,11 +191,5 @@ mod tests {
         assert!(trouble(r#"{"data":[[-1,["set",[]]]]}"#).is_some());
         let said = r#"{"data":[[-1,"could not open network device x (No such device)"]]}"#;
         assert!(trouble(said).unwrap().contains("No such device"));
-    }
-
-    #[test]
-    fn a_value_that_looks_like_a_column_stays_a_value() {
-        assert_eq!(id("k", r#"a" b=c"#), r#"external_ids:k="a\" b=c""#);
-        assert_eq!(id("k", "12"), r#"external_ids:k="12""#);
     }
 }
