@@ -38,6 +38,7 @@ use crate::{Form, Inputs, Scope, revision, status};
 pub(crate) use collector::loopback_key;
 pub(crate) use context::{Context, Nodes};
 pub(crate) use draft::Draft;
+pub(crate) use settle::over_budget;
 
 /// One item of an object, with the field and the rule that put it there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,6 +188,13 @@ fn run(inputs: &Inputs, answers: &Answers, prior: &Prior, before: Option<&Compil
     assemble(&context, settled, before)
 }
 
+/// Every object by itself, those that are wrong alone aside: what the conflict engine compares.
+pub(crate) fn compared(context: &Context<'_>) -> Vec<Draft> {
+    let mut drafts = drafts(context);
+    settle::aside(context, &mut drafts);
+    drafts
+}
+
 /// The first host of a subnet; both addresses of a /31 or /127 are hosts.
 pub(crate) fn gateway(subnet: Cidr) -> Option<IpAddr> {
     (subnet.prefix_len() < subnet.family().bits()).then(|| subnet.hosts().first())
@@ -314,10 +322,7 @@ fn drafts(context: &Context<'_>) -> Vec<Draft> {
 /// What the inputs need, by kind.
 pub(crate) fn wants(context: &Context<'_>) -> Vec<Want> {
     let inputs = context.inputs;
-    let mut wants = Vec::new();
-    for object in &inputs.vrf_attachments {
-        vrf_attachment::wants(object, context, &mut wants);
-    }
+    let mut wants = wants_of_connections(context);
     for object in &inputs.layer2_attachments {
         layer2_attachment::wants(object, context, &mut wants);
     }
@@ -325,6 +330,15 @@ pub(crate) fn wants(context: &Context<'_>) -> Vec<Want> {
         bgp_neighbor::wants(object, context, &mut wants);
     }
     collector::wants(context, &mut wants);
+    wants
+}
+
+/// What connections need. Their objects of the platform have names that others may have too.
+pub(crate) fn wants_of_connections(context: &Context<'_>) -> Vec<Want> {
+    let mut wants = Vec::new();
+    for object in &context.inputs.vrf_attachments {
+        vrf_attachment::wants(object, context, &mut wants);
+    }
     wants
 }
 

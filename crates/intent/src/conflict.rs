@@ -101,8 +101,50 @@ enum Content<'a> {
     Said(Cow<'static, str>),
 }
 
+/// Something that one object asks for and another has.
+pub(crate) struct Clash<'a> {
+    pub(crate) loser: &'a Draft,
+    pub(crate) winner: &'a Draft,
+    /// What both want.
+    pub(crate) what: String,
+    field: &'static str,
+    /// Somebody else has it too, and was named already.
+    again: bool,
+}
+
+impl Clash<'_> {
+    /// What the loser is told.
+    pub(crate) fn finding(&self, context: &Context<'_>) -> Finding {
+        let mut message = format!("{} belongs to {}", self.what, self.winner.id());
+        if !context.inputs.has_times() {
+            message.push_str("; a live cluster knows which is older and may decide otherwise");
+        }
+        Finding::error(Code::Conflict, message)
+            .on(self.loser.id())
+            .at(self.field)
+            .help("change one of the two, or let both say exactly the same")
+    }
+}
+
 /// Who has to step back, and why.
 pub(crate) fn losers(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<ObjectRef, Vec<Finding>> {
+    let mut lost: BTreeMap<ObjectRef, Vec<Finding>> = BTreeMap::new();
+    clashes(context, drafts, |clash| {
+        let findings = lost.entry(clash.loser.id().clone()).or_default();
+        let found = clash.finding(context);
+        if !clash.again && !findings.contains(&found) {
+            findings.push(found);
+        }
+    });
+    lost
+}
+
+/// Everything that two objects cannot both have: the one engine of compiler, CLI and webhook.
+pub(crate) fn clashes<'a>(
+    context: &Context<'_>,
+    drafts: &'a [Draft],
+    mut tell: impl FnMut(Clash<'a>),
+) {
     let mut order: Vec<usize> = (0..drafts.len()).collect();
     order.sort_by(|a, b| rank(&drafts[*a]).cmp(&rank(&drafts[*b])));
     let mut table: BTreeMap<Key<'_>, Vec<Holding<'_>>> = BTreeMap::new();
@@ -127,7 +169,6 @@ pub(crate) fn losers(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<Object
             hold(&everywhere, key, Content::Object(object));
         }
     }
-    let mut lost = BTreeMap::new();
     for (key, mut holdings) in table {
         if holdings.iter().all(|h| h.content == holdings[0].content) {
             continue;
@@ -135,22 +176,28 @@ pub(crate) fn losers(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<Object
         holdings.sort_by_cached_key(|h| !ran(context, drafts[h.draft].id(), &key, &h.content));
         let mut winners: Vec<&Holding<'_>> = Vec::new();
         for holding in &holdings {
-            let clash = winners.iter().find(|w| {
+            let has = winners.iter().filter(|w| {
                 w.draft != holding.draft
                     && w.content != holding.content
                     && (key.is_global() || share(&context.nodes, w.scope, holding.scope))
             });
-            match clash {
-                None => winners.push(holding),
-                Some(winner) => {
-                    let (loser, winner) = (&drafts[holding.draft], &drafts[winner.draft]);
-                    tell(context, &mut lost, loser, winner, &key.said(), key.field());
-                }
+            let mut again = false;
+            for winner in has {
+                tell(Clash {
+                    loser: &drafts[holding.draft],
+                    winner: &drafts[winner.draft],
+                    what: key.said(),
+                    field: key.field(),
+                    again,
+                });
+                again = true;
+            }
+            if !again {
+                winners.push(holding);
             }
         }
     }
-    subnets(context, drafts, &mut lost);
-    lost
+    subnets(context, drafts, tell);
 }
 
 /// Whether an object had a key, with this content, when it last ran.
@@ -169,7 +216,7 @@ fn ran(context: &Context<'_>, id: &ObjectRef, key: &Key<'_>, content: &Content<'
 }
 
 /// Overlapping subnets of one VRF.
-fn subnets(context: &Context<'_>, drafts: &[Draft], lost: &mut BTreeMap<ObjectRef, Vec<Finding>>) {
+fn subnets<'a>(context: &Context<'_>, drafts: &'a [Draft], mut tell: impl FnMut(Clash<'a>)) {
     let owners = drafts.iter().filter(|d| !d.contribution.subnets.is_empty());
     let mut order: Vec<&Draft> = owners.collect();
     order.sort_by_cached_key(|draft| {
@@ -181,41 +228,28 @@ fn subnets(context: &Context<'_>, drafts: &[Draft], lost: &mut BTreeMap<ObjectRe
     for draft in order {
         for (vrf, subnet, content) in &draft.contribution.subnets {
             let there = held.entry(vrf).or_default();
-            let clash = there.iter().find(|(other, theirs, who)| {
+            let has = there.iter().filter(|(other, theirs, who)| {
                 other.overlaps(subnet) && theirs != content && who.id() != draft.id()
             });
-            if let Some((other, _, winner)) = clash {
+            let mut again = false;
+            for (other, _, winner) in has {
                 let what = match vrf.as_str() {
                     POOLS => format!("subnet {other} in pools of the platform"),
                     vrf => format!("subnet {other} of VRF {vrf}"),
                 };
-                tell(context, lost, draft, winner, &what, "spec.network");
-            } else {
+                tell(Clash {
+                    loser: draft,
+                    winner,
+                    what,
+                    field: "spec.network",
+                    again,
+                });
+                again = true;
+            }
+            if !again {
                 there.push((*subnet, content, draft));
             }
         }
-    }
-}
-
-fn tell(
-    context: &Context<'_>,
-    lost: &mut BTreeMap<ObjectRef, Vec<Finding>>,
-    loser: &Draft,
-    winner: &Draft,
-    what: &str,
-    field: &str,
-) {
-    let mut message = format!("{what} belongs to {}", winner.id());
-    if !context.inputs.has_times() {
-        message.push_str("; a live cluster knows which is older and may decide otherwise");
-    }
-    let found = Finding::error(Code::Conflict, message)
-        .on(loser.id())
-        .at(field)
-        .help("change one of the two, or let both say exactly the same");
-    let findings: &mut Vec<Finding> = lost.entry(loser.id().clone()).or_default();
-    if !findings.contains(&found) {
-        findings.push(found);
     }
 }
 

@@ -3,7 +3,7 @@
 //! Read by every hand from parsed objects. An object that breaks its schema is kept as *bad*, because it is still
 //! there: if it ran before, it stays frozen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use mooring_api::kinds::mooring::{OperatorConfig, OperatorConfigSpec};
@@ -82,6 +82,8 @@ pub struct Inputs {
     pub claimed: Answers,
 }
 
+/// The API version of the OperatorConfig.
+const OPERATOR: &str = "mooring.dev/v1alpha1";
 /// The name of the only OperatorConfig.
 const CONFIG: &str = "cluster";
 
@@ -96,26 +98,58 @@ impl Inputs {
     /// Reads parsed objects. Kinds that mean nothing here are passed over.
     pub fn read<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut inputs = Self::default();
-        for object in objects {
-            inputs.add(object);
+        inputs.add_all(objects);
+        inputs
+    }
+
+    /// Reads objects in place of those that have their names. For hands that follow a watch.
+    pub fn put<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
+        let objects: Vec<&Value> = objects.into_iter().collect();
+        let theirs: BTreeSet<ObjectRef> = objects.iter().map(|o| reference(o)).collect();
+        self.forget(|id| theirs.contains(id));
+        self.add_all(objects);
+    }
+
+    /// Takes out the objects that fit. What Cluster API IPAM answered stays.
+    pub fn forget(&mut self, fits: impl Fn(&ObjectRef) -> bool) {
+        self.destinations.retain(|o| !fits(&o.id));
+        self.layer2_attachments.retain(|o| !fits(&o.id));
+        self.vrf_attachments.retain(|o| !fits(&o.id));
+        self.bgp_neighbors.retain(|o| !fits(&o.id));
+        self.pod_networks.retain(|o| !fits(&o.id));
+        self.collectors.retain(|o| !fits(&o.id));
+        self.traffic_mirrors.retain(|o| !fits(&o.id));
+        self.layer2s.retain(|o| !fits(&o.id));
+        self.vrfs.retain(|o| !fits(&o.id));
+        self.peerings.retain(|o| !fits(&o.id));
+        self.mirror_targets.retain(|o| !fits(&o.id));
+        self.mirror_selectors.retain(|o| !fits(&o.id));
+        self.bad.retain(|id, _| !fits(id));
+        let node = |name: &str| ObjectRef::new("v1", "Node", name);
+        self.nodes.retain(|n| !fits(&node(&n.name)));
+        if fits(&ObjectRef::new(OPERATOR, "OperatorConfig", CONFIG)) {
+            self.config = OperatorConfigSpec::default();
         }
-        inputs.alone();
-        inputs.nodes.sort_by(|a, b| a.name.cmp(&b.name));
-        inputs.destinations.sort_by(|a, b| age(a).cmp(&age(b)));
-        inputs
-            .layer2_attachments
-            .sort_by(|a, b| age(a).cmp(&age(b)));
-        inputs.vrf_attachments.sort_by(|a, b| age(a).cmp(&age(b)));
-        inputs.bgp_neighbors.sort_by(|a, b| age(a).cmp(&age(b)));
-        inputs.pod_networks.sort_by(|a, b| age(a).cmp(&age(b)));
-        inputs.collectors.sort_by(|a, b| age(a).cmp(&age(b)));
-        inputs.traffic_mirrors.sort_by(|a, b| age(a).cmp(&age(b)));
-        inputs.layer2s.sort_by(|a, b| age(a).cmp(&age(b)));
-        inputs.vrfs.sort_by(|a, b| age(a).cmp(&age(b)));
-        inputs.peerings.sort_by(|a, b| age(a).cmp(&age(b)));
-        inputs.mirror_targets.sort_by(|a, b| age(a).cmp(&age(b)));
-        inputs.mirror_selectors.sort_by(|a, b| age(a).cmp(&age(b)));
-        inputs
+    }
+
+    fn add_all<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
+        for object in objects {
+            self.add(object);
+        }
+        self.alone();
+        self.nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        self.destinations.sort_by(|a, b| age(a).cmp(&age(b)));
+        self.layer2_attachments.sort_by(|a, b| age(a).cmp(&age(b)));
+        self.vrf_attachments.sort_by(|a, b| age(a).cmp(&age(b)));
+        self.bgp_neighbors.sort_by(|a, b| age(a).cmp(&age(b)));
+        self.pod_networks.sort_by(|a, b| age(a).cmp(&age(b)));
+        self.collectors.sort_by(|a, b| age(a).cmp(&age(b)));
+        self.traffic_mirrors.sort_by(|a, b| age(a).cmp(&age(b)));
+        self.layer2s.sort_by(|a, b| age(a).cmp(&age(b)));
+        self.vrfs.sort_by(|a, b| age(a).cmp(&age(b)));
+        self.peerings.sort_by(|a, b| age(a).cmp(&age(b)));
+        self.mirror_targets.sort_by(|a, b| age(a).cmp(&age(b)));
+        self.mirror_selectors.sort_by(|a, b| age(a).cmp(&age(b)));
     }
 
     /// Of two objects with one name neither counts, or their order would decide.
@@ -144,7 +178,7 @@ impl Inputs {
         };
         match (text("/apiVersion"), text("/kind")) {
             ("v1", "Node") => self.nodes.push(node(value)),
-            ("mooring.dev/v1alpha1", "OperatorConfig") => self.configure(value),
+            (OPERATOR, "OperatorConfig") => self.configure(value),
             (group, "IPAddress") if group.starts_with("ipam.cluster.x-k8s.io/") => {
                 self.claimed(value);
             }
@@ -247,6 +281,11 @@ impl Inputs {
             || self.layer2s.iter().any(|o| made(&o.created))
             || self.vrfs.iter().any(|o| made(&o.created))
             || self.destinations.iter().any(|o| made(&o.created))
+            || self.pod_networks.iter().any(|o| made(&o.created))
+            || self.bgp_neighbors.iter().any(|o| made(&o.created))
+            || self.collectors.iter().any(|o| made(&o.created))
+            || self.traffic_mirrors.iter().any(|o| made(&o.created))
+            || self.peerings.iter().any(|o| made(&o.created))
     }
 }
 
@@ -283,7 +322,7 @@ pub(crate) fn warning(code: Code, id: &ObjectRef, field: &str, message: String) 
     Finding::warning(code, message).on(id).at(field)
 }
 
-fn reference(value: &Value) -> ObjectRef {
+pub(crate) fn reference(value: &Value) -> ObjectRef {
     let text = |path: &str| {
         value
             .pointer(path)

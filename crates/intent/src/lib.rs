@@ -16,6 +16,7 @@
 //! | [`compile()`] | everything that follows: [`Compiled`], whose contributions are the next [`Prior`] |
 //! | [`recompile()`] | the same, faster after a small change |
 //! | [`plan()`], [`explain()`], [`graph()`] | what changes between two, why something is there, the picture |
+//! | [`admit()`] | whether one object may be stored beside the others, before anybody else sees it |
 //! | [`adopt()`] | intents for low-level objects, with the proof that nothing changes |
 //! | [`trace::trace()`] | where a packet goes on a node |
 //! | [`rollout::next()`] | which node is next, and when to go back |
@@ -26,6 +27,7 @@
 //! whole; one that ran before stays in its last good form, which is its [`Contribution`] of that time and not its spec,
 //! so that it no longer depends on anything that is there now.
 
+mod admit;
 mod adopt;
 mod answers;
 mod compile;
@@ -44,6 +46,7 @@ mod scope;
 mod status;
 pub mod trace;
 
+pub use admit::{Admission, admit};
 pub use adopt::{Adoption, adopt};
 pub use answers::{Answers, Source, Want, allocate, wants};
 pub use compile::{Compiled, Contribution, Placed, Prior, compile, recompile};

@@ -20,6 +20,8 @@ pub(crate) struct Fabric<'a> {
     identities: BTreeMap<String, VrfItem>,
     /// What is wrong with objects that say a VRF's identity.
     pub(crate) findings: BTreeMap<ObjectRef, Vec<Finding>>,
+    /// Which of them is about somebody who said another identity before: the VRF, and who that is.
+    pub(crate) disputes: BTreeMap<ObjectRef, (Finding, String, ObjectRef)>,
 }
 
 impl<'a> Fabric<'a> {
@@ -69,6 +71,12 @@ impl<'a> Fabric<'a> {
                 );
                 let found = error(Code::Conflict, id, "spec.vni", message)
                     .help("let both say the same, or name another VRF");
+                let dispute = (
+                    found.clone(),
+                    format!("VRF {}", item.name),
+                    (*first).clone(),
+                );
+                fabric.disputes.insert(id.clone(), dispute);
                 fabric.findings.entry(id.clone()).or_default().push(found);
                 continue;
             }

@@ -14,13 +14,19 @@ use crate::{Node, Scope};
 /// How many VRFs a node has routing tables for.
 pub(crate) const TABLES: usize = 30;
 
-pub(crate) fn settle(context: &Context<'_>, mut drafts: Vec<Draft>) -> Vec<Draft> {
+/// Who is wrong without anybody else steps back before anybody is compared. Gives who is frozen by that.
+pub(crate) fn aside(context: &Context<'_>, drafts: &mut [Draft]) -> BTreeSet<ObjectRef> {
     let mut frozen = BTreeSet::new();
-    for draft in &mut drafts {
+    for draft in drafts {
         if draft.is_bad() {
             step_back(context, draft, &mut frozen);
         }
     }
+    frozen
+}
+
+pub(crate) fn settle(context: &Context<'_>, mut drafts: Vec<Draft>) -> Vec<Draft> {
+    let mut frozen = aside(context, &mut drafts);
     // Every round takes at least one object back or out, and an object goes back once and out once.
     for _ in 0..=2 * drafts.len() {
         let lost = conflict::losers(context, &drafts);
@@ -60,7 +66,10 @@ fn step_back(context: &Context<'_>, draft: &mut Draft, frozen: &mut BTreeSet<Obj
 }
 
 /// The first object, by age, with which a node would have more VRFs than tables.
-fn over_budget(context: &Context<'_>, drafts: &[Draft]) -> BTreeMap<ObjectRef, Vec<Finding>> {
+pub(crate) fn over_budget(
+    context: &Context<'_>,
+    drafts: &[Draft],
+) -> BTreeMap<ObjectRef, Vec<Finding>> {
     let mut by_scope: BTreeMap<&Scope, BTreeSet<&str>> = BTreeMap::new();
     for placed in drafts.iter().flat_map(|d| &d.contribution.items) {
         if let Some(name) = table(&placed.item) {
