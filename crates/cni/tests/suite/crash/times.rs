@@ -179,6 +179,7 @@ fn plug(bed: &Bed<'_>, device: &str) -> Result<(), Wrong> {
     loop {
         let said = bed.node.run("ip", &add);
         if said.code == Some(0) {
+            bed.node.ip(&format!("link set {peer} up"));
             return Ok(());
         }
         if std::time::Instant::now() > end {

@@ -36,7 +36,9 @@ impl Bed<'_> {
     /// A new device, with addresses of its own where the plugin takes them along.
     pub(super) fn device(&self, nth: u32) -> Device {
         let dev = format!("dev{nth}");
-        let mut commands = format!("link add {dev} type veth peer name peer{nth}\n");
+        // What it is plugged into is up: without carrier a plugin waits for it before it tells the neighbours.
+        let mut commands =
+            format!("link add {dev} type veth peer name peer{nth}\nlink set peer{nth} up\n");
         if self.is_hardware() {
             let _ = writeln!(commands, "link set {dev} mtu 1400 txqueuelen 77");
         }
@@ -44,7 +46,7 @@ impl Bed<'_> {
             let net = own_net(nth);
             let _ = write!(
                 commands,
-                "link set peer{nth} up\nlink set {dev} up\naddr add {net}.2/24 dev {dev}\n\
+                "link set {dev} up\naddr add {net}.2/24 dev {dev}\n\
                  route add {} via {net}.1 dev {dev}\n",
                 own_route(nth)
             );
