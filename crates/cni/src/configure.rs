@@ -1,7 +1,7 @@
 //! What every main plugin does with its interface at the end: addresses, up, routes.
 //!
 //! ```text
-//!  CniResult ── plan (pure) ──► sysctls, then one batch: addresses, up, routes
+//!  CniResult ── plan (pure) ──► sysctls ─ probe, if wanted ─ one batch: addresses, up, routes ─► what may be announced
 //! ```
 //!
 //! Called by the main plugins' ADD, and [`check_configured`] by their CHECK. The rules are the reference's: an
@@ -10,13 +10,15 @@
 //!
 //! One thing differs: nobody waits for duplicate address detection. An IPv6 address is *optimistic*, so it
 //! can be used at once and the kernel still tells when another host has it; where uniqueness is settled
-//! (a finished probe, an address book for the whole cluster) detection is left out.
+//! ([`unique`]) detection is left out. That an IPAM plugin gave the address settles nothing: static keeps no book, and
+//! host-local's is this node's.
 //!
 //! Easy to get wrong: an address without an interface index is configured by nobody, so a plugin that took
 //! a result from IPAM sets the indexes first ([`CniResult::assign`]).
 
 #[cfg(test)]
 mod tests;
+mod unique;
 
 use std::net::IpAddr;
 
@@ -25,32 +27,35 @@ use mooring_api::{Family, HostCidr};
 use mooring_attach::cni::{CniError, CniResult, CniRoute, Ip};
 use mooring_host::{Change, Netlink, NetlinkError, Netns, sysctl};
 
-/// Whether an IPv6 address may be used at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Dad {
-    /// At once, while the kernel asks whether somebody else has it.
-    #[default]
-    Optimistic,
-    /// At once, and nobody asks: it is known to be unique.
-    Settled,
-}
+use crate::call::Call;
+use unique::Dad;
+
+pub(crate) use unique::{Ready, Wish};
 
 /// How to configure.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Options<'a> {
-    pub(crate) dad: Dad,
+    /// What the configuration says about the uniqueness of its addresses.
+    pub(crate) wish: Wish,
+    /// Whether the kernel looks for another host with an address where the configuration does not say.
+    pub(crate) detect: bool,
     /// Parameters of the interface that are set before it has addresses, as in `("ipv4", "arp_notify", "1")`. Nothing
     /// depends on one that this kernel lacks.
     pub(crate) sysctls: &'a [(&'a str, &'a str, &'a str)],
 }
 
-impl From<Dad> for Options<'_> {
-    fn from(dad: Dad) -> Self {
-        Self { dad, sysctls: &[] }
+impl Options<'_> {
+    /// What the configuration says, and detection where it says nothing.
+    pub(crate) fn of(call: &Call) -> Result<Self, CniError> {
+        Ok(Self {
+            wish: Wish::read(call.config())?,
+            detect: true,
+            sysctls: &[],
+        })
     }
 }
 
-/// The kernel tells neighbours by itself when the MAC changes later or the link comes back.
+/// The kernel tells neighbours by itself when the MAC changes later or the link is set up again.
 pub(crate) const NOTIFY: [(&str, &str, &str); 2] =
     [("ipv4", "arp_notify", "1"), ("ipv6", "ndisc_notify", "1")];
 
@@ -61,15 +66,18 @@ pub(crate) fn configure(
     link: &Link,
     result: &CniResult,
     options: Options<'_>,
-) -> Result<(), CniError> {
+) -> Result<Ready, CniError> {
     let ifname = link.name.as_str();
     let ips = own_ips(ifname, result)?;
     let v6 = ips.iter().any(|ip| ip.address.family() == Family::V6);
-    let dad = if v6 || !options.sysctls.is_empty() {
-        prepare(netns, ifname, options, v6)?
-    } else {
-        options.dad
-    };
+    let mut dad = options.wish.dad(options.detect, false);
+    if v6 || !options.sysctls.is_empty() {
+        dad = prepare(netns, ifname, options.sysctls, v6.then_some(dad))?.unwrap_or(dad);
+    }
+    // Sysctls first: a link that runtimes left without IPv6 takes no multicast, and an answer is multicast.
+    if options.wish.ask(netns, netlink, link, &ips)? && dad == Dad::Optimistic {
+        dad = options.wish.dad(options.detect, true);
+    }
     let mut batch = netlink.batch();
     for change in plan(link.index, &ips, &result.routes, dad) {
         batch.push(&change);
@@ -81,7 +89,7 @@ pub(crate) fn configure(
             _ => {}
         }
     }
-    Ok(())
+    Ok(Ready::of(&ips, dad))
 }
 
 /// Whether the interface is there with the result's addresses and routes; all that is missing, at once.
@@ -143,17 +151,19 @@ fn own_ips<'a>(ifname: &str, result: &'a CniResult) -> Result<Vec<&'a Ip>, CniEr
     Ok(ips)
 }
 
-/// All parameters in one visit to the namespace.
-fn prepare(netns: &Netns, ifname: &str, options: Options<'_>, v6: bool) -> Result<Dad, CniError> {
+/// All parameters in one visit to the namespace. `v6` says what is wanted for IPv6 addresses, where there are any; the answer
+/// what this kernel can do of it.
+fn prepare(
+    netns: &Netns,
+    ifname: &str,
+    sysctls: &[(&str, &str, &str)],
+    v6: Option<Dad>,
+) -> Result<Option<Dad>, CniError> {
     let done = netns.run(|| {
-        for (family, leaf, value) in options.sysctls {
+        for (family, leaf, value) in sysctls {
             let _ = sysctl::write_here(&format!("net/{family}/conf/{ifname}/{leaf}"), value);
         }
-        if v6 {
-            prepare_v6(ifname, options.dad)
-        } else {
-            Ok(options.dad)
-        }
+        v6.map(|dad| prepare_v6(ifname, dad)).transpose()
     });
     let switched =
         done.map_err(|e| CniError::netns(netns.path().display(), "cannot enter it").because(&e))?;

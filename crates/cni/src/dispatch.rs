@@ -16,6 +16,7 @@ use mooring_attach::cni::{CniError, Config, Env, Request, Verb, Version, member}
 use mooring_host::{Netns, Paths};
 
 use crate::call::Call;
+use crate::configure::Wish;
 use crate::output::{Answer, print};
 use crate::plugin::{Entry, Kind, TABLE, find};
 use crate::{install, log, person};
@@ -96,6 +97,10 @@ fn call(name: Name, request: &Request) -> Result<Answer, CniError> {
     };
     if entry.kind != Kind::Ipam {
         refuse_own_netns(request)?;
+    }
+    if entry.kind == Kind::Main && matches!(request.verb, Verb::Add | Verb::Status) {
+        // Obeyed when everything else is done, and refused before anything is.
+        Wish::read(&request.config)?;
     }
     let plugin = entry.plugin;
     match request.verb {

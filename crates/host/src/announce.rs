@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Easy to get wrong: an IPv6 address whose duplicate detection still runs must not be announced. The caller passes only
-//! settled ones.
+//! settled ones; for a plugin `configure` gives it nothing else.
 
 pub(crate) mod frame;
 mod inject;

@@ -47,7 +47,7 @@ pub use life::Life;
 pub use netlink::{Batch, Netlink, NetlinkError};
 pub use netns::{Netns, NetnsError, NetnsId, visit_in_person};
 pub use paths::{Paths, ROOT};
-pub use probe::{Probe, ProbeError, Taken, probe};
+pub use probe::{Heard, Probe, ProbeError, Taken, probe};
 pub use shared::{SharedError, User};
 pub use shim::{MARK as SHIM_MARK, Reach, ShimError, Shims, name as shim_name};
 pub use snapshot::{RestoreError, missing, restore, snapshot};

@@ -79,6 +79,17 @@ impl fmt::Display for Probe {
     }
 }
 
+/// What came of asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// Nobody answered.
+    Silence,
+    /// Nobody was asked: no address was given, the link has no neighbours (no ARP, no Ethernet), or it has no carrier.
+    NotAsked,
+    /// Somebody has one of the addresses.
+    Taken(Taken),
+}
+
 /// Somebody else has the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
@@ -124,16 +135,15 @@ pub enum ProbeError {
     },
 }
 
-/// Asks for `addresses` on the link `name`, which is up, for `bound`. The first answer ends it. A link without neighbours
-/// (no ARP, no Ethernet) or without carrier has nobody to ask.
+/// Asks for `addresses` on the link `name`, which is up, for `bound`. The first answer ends it.
 pub fn probe(
     netns: &Netns,
     name: &str,
     addresses: &[IpAddr],
     bound: Duration,
-) -> Result<Option<Taken>, ProbeError> {
+) -> Result<Heard, ProbeError> {
     if addresses.is_empty() {
-        return Ok(None);
+        return Ok(Heard::NotAsked);
     }
     let link = || name.to_owned();
     let in_netns = |source| ProbeError::Netns {
@@ -149,18 +159,19 @@ pub fn probe(
         return Err(ProbeError::Absent { link: link() });
     };
     let Some(mac) = seen.mac.filter(|_| has_neighbours(&seen) && seen.carrier) else {
-        return Ok(None);
+        return Ok(Heard::NotAsked);
     };
     let heard = netns.run(|| {
         let packet = Packet::open(seen.index, true)?;
         ask(&packet, mac, addresses, bound)
     });
-    heard
+    let heard = heard
         .map_err(in_netns)?
         .map_err(|source| ProbeError::Packet {
             link: link(),
             source,
-        })
+        })?;
+    Ok(heard.map_or(Heard::Silence, Heard::Taken))
 }
 
 fn ask(

@@ -24,6 +24,14 @@ fn changes(result: &CniResult, dad: Dad) -> Vec<Change<'static>> {
     )
 }
 
+fn options(detect: bool) -> Options<'static> {
+    Options {
+        wish: Wish::default(),
+        detect,
+        sysctls: &[],
+    }
+}
+
 fn text(changes: &[Change<'_>]) -> Vec<String> {
     changes.iter().map(ToString::to_string).collect()
 }
@@ -162,8 +170,15 @@ fn an_interface_is_configured_at_once_and_again_and_checked() {
     }));
     let mut inside = netns.netlink().expect("a socket");
     let link = find(&mut inside, "net1").expect("the interface");
-    for dad in [Dad::Optimistic, Dad::Settled] {
-        configure(&netns, &mut inside, &link, &wanted, dad.into()).expect("configured");
+    for detect in [true, false] {
+        let ready = configure(&netns, &mut inside, &link, &wanted, options(detect));
+        let told = if detect {
+            Dad::Optimistic
+        } else {
+            Dad::Settled
+        };
+        let ips: Vec<&Ip> = wanted.ips.iter().collect();
+        assert_eq!(ready.expect("configured"), Ready::of(&ips, told));
         check_configured(&netns, "net1", &wanted).expect("as it was made");
         let shown = pod.ip("-j -4 addr show net1");
         assert_eq!(shown.matches("10.1.2.20").count(), 1, "{shown}");
@@ -189,7 +204,7 @@ fn an_interface_is_configured_at_once_and_again_and_checked() {
     let error = check_configured(&netns, "net9", &wanted).expect_err("no such link");
     assert!(error.msg.contains("net9"), "{error}");
     pod.ip("link del net1");
-    let error = configure(&netns, &mut inside, &link, &wanted, Options::default());
+    let error = configure(&netns, &mut inside, &link, &wanted, options(true));
     let error = error.expect_err("it is gone");
     assert!(error.msg.contains("net1"), "{error}");
 }
@@ -208,7 +223,7 @@ fn a_gateway_that_nobody_can_reach_is_the_kernels_refusal_with_the_route_named()
     }));
     let mut inside = netns.netlink().expect("a socket");
     let link = find(&mut inside, "net1").expect("the interface");
-    let error = configure(&netns, &mut inside, &link, &wanted, Options::default());
+    let error = configure(&netns, &mut inside, &link, &wanted, options(true));
     let error = error.expect_err("unreachable");
     assert!(
         error.details.contains("10.5.0.0/16 via 10.77.0.1"),

@@ -23,17 +23,16 @@ mod noted;
 mod pair;
 mod spoof;
 
-use std::net::IpAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mooring_api::HostCidr;
 use mooring_api::net::{Link, LinkKind, OperState};
 use mooring_attach::cni::{CniError, CniResult, Interface};
-use mooring_host::{Netlink, Netns, announce_from, announce_with, fault};
+use mooring_host::{Netlink, Netns, fault};
 
 use crate::call::Call;
-use crate::configure::{self, Dad, Options};
+use crate::configure::{self, Options};
 use crate::plugin::Plugin;
 use config::Wanted;
 
@@ -180,13 +179,17 @@ fn attach(
         fault::point("bridge-masquerade");
     }
     if !wanted.down {
-        let options = options(layer3, wanted.dad);
-        configure::configure(netns, pod, &own, &result, options)?;
+        let options = Options {
+            sysctls: sysctls(layer3, wanted.dad),
+            // The key's default is the reference's: a bridge of the node has pods of the node.
+            detect: false,
+            ..Options::of(call)?
+        };
+        let ready = configure::configure(netns, pod, &own, &result, options)?;
         fault::point("bridge-configured");
         result.interfaces[1] = interface(&await_carrier(node, &port.name)?);
         // A pair has carrier at both ends or at none.
-        let told = announce_from(netns, &own, &hosts(&result));
-        told.map_or_else(|error| call.log(error), drop);
+        ready.tell_from(call, netns, &own);
     }
     if follows(&bridge, &port)
         && let Ok(Some(link)) = node.link(&bridge.name)
@@ -239,23 +242,16 @@ fn unmasquerade(mark: &Mark) -> Result<(), CniError> {
 }
 
 /// A pod whose address is its own need not ask for a second whether it is.
-fn options(layer3: bool, detection: bool) -> Options<'static> {
+fn sysctls(layer3: bool, detection: bool) -> &'static [(&'static str, &'static str, &'static str)] {
     const NOTIFY: (&str, &str, &str) = ("ipv4", "arp_notify", "1");
-    Options {
-        dad: if detection {
-            Dad::Optimistic
-        } else {
-            Dad::Settled
-        },
-        sysctls: match (layer3, detection) {
-            (false, _) => &[],
-            (true, true) => &[
-                ("ipv6", "accept_dad", "1"),
-                ("ipv6", "enhanced_dad", "1"),
-                NOTIFY,
-            ],
-            (true, false) => &[("ipv6", "accept_dad", "0"), NOTIFY],
-        },
+    match (layer3, detection) {
+        (false, _) => &[],
+        (true, true) => &[
+            ("ipv6", "accept_dad", "1"),
+            ("ipv6", "enhanced_dad", "1"),
+            NOTIFY,
+        ],
+        (true, false) => &[("ipv6", "accept_dad", "0"), NOTIFY],
     }
 }
 
@@ -291,17 +287,6 @@ fn await_carrier(node: &mut Netlink, port: &str) -> Result<Link, CniError> {
 /// ports. One that was up has ports already and is as they made it; carrier does not tell, for a new bridge has it without any.
 fn follows(bridge: &Link, port: &Link) -> bool {
     bridge.state != OperState::Up || port.mac < bridge.mac || port.mtu < bridge.mtu
-}
-
-fn hosts(result: &CniResult) -> Vec<IpAddr> {
-    result.ips.iter().map(|ip| ip.address.addr()).collect()
-}
-
-/// Tells the segment whose MAC the addresses are now. One that is not heard costs time, not the attachment.
-pub(crate) fn tell(call: &Call, netns: &Netns, pod: &mut Netlink, result: &CniResult) {
-    if let Err(error) = announce_with(netns, pod, call.ifname(), &hosts(result)) {
-        call.log(error);
-    }
 }
 
 /// A link as a result shows it.

@@ -14,7 +14,7 @@ mod attempt;
 use mooring_api::HostCidr;
 use mooring_api::net::{Link, NewLink, Route};
 use mooring_attach::cni::{CniError, CniResult};
-use mooring_host::{Change, Netlink, Netns, Probe, User, VlanError, Vlans};
+use mooring_host::{Change, Netlink, Netns, User, VlanError, Vlans};
 use serde::Deserialize;
 
 pub(crate) use self::after::{check, del, gc, is_valid, status};
@@ -32,8 +32,6 @@ pub(crate) struct Keys {
     mtu: i64,
     /// The master is in the pod.
     pub(crate) link_in_container: bool,
-    /// See [`Probe`].
-    probe: String,
 }
 
 /// A child that was made and configured.
@@ -47,11 +45,6 @@ pub(crate) struct Made {
 impl Keys {
     pub(crate) fn read(call: &Call) -> Result<Self, CniError> {
         call.config().keys()
-    }
-
-    /// What `probe` says.
-    pub(crate) fn probe(&self) -> Result<Probe, CniError> {
-        self.probe.parse().map_err(|e| CniError::config("probe", e))
     }
 
     /// The MTU, where one is asked for; `most` is the largest that is allowed.
@@ -103,7 +96,6 @@ pub(crate) fn add(
     plan: &dyn Fn(&Link) -> Result<NewLink, CniError>,
     given: Option<CniResult>,
 ) -> Result<Made, CniError> {
-    let probe = keys.probe()?;
     let pod = call.open_netns()?;
     let mut inside = open_netlink(&pod)?;
     let mut node = open_node()?;
@@ -117,7 +109,6 @@ pub(crate) fn add(
         pod: &pod,
         inside: &mut inside,
         maker: (!keys.link_in_container).then_some(&mut node),
-        probe,
     };
     let made = attempt.run(&master, plan, given);
     let (link, result) = match made {
@@ -219,8 +210,8 @@ pub(crate) fn let_go(call: &Call, node: &mut Netlink) -> Result<(), CniError> {
         .map_err(|e| failed("cannot let go of the master", &e))
 }
 
-/// Whether the addresses come from an IPAM plugin of this program. It needs no interface to ask through, and nobody else was
-/// given the same addresses, so that duplicate detection would only cost time.
+/// Whether the addresses come from an IPAM plugin of this program, which needs no interface to ask through. It does not say that
+/// nobody else has them: static keeps no book, and host-local's is this node's.
 pub(crate) fn is_own_ipam(call: &Call) -> bool {
     let name = call.config().ipam_type();
     name.and_then(find)

@@ -14,11 +14,10 @@ use mooring_host::{Netlink, Netns, fault};
 use serde_json::Value;
 
 use super::bridge::{
-    Ends, Mark, all, interface, make, mark_of, node, pod, remove, remove_end, sweep, tell,
+    Ends, Mark, all, interface, make, mark_of, node, pod, remove, remove_end, sweep,
 };
-use super::child::is_own_ipam;
 use crate::call::Call;
-use crate::configure::{self, Dad};
+use crate::configure::{self, Options};
 use crate::plugin::Plugin;
 use config::{Mode, Wanted};
 use vsctl::Switch;
@@ -115,14 +114,9 @@ fn attach(
     let own = look(pod, call.ifname())?;
     result.interfaces = vec![interface(&port), interface(&own)];
     result.interfaces[1].sandbox = Some(sandbox);
-    let dad = if is_own_ipam(call) {
-        Dad::Settled
-    } else {
-        Dad::default()
-    };
-    configure::configure(netns, pod, &own, &result, dad.into())?;
+    let ready = configure::configure(netns, pod, &own, &result, Options::of(call)?)?;
     fault::point("ovs-configured");
-    tell(call, netns, pod, &result);
+    ready.tell(call, netns, pod);
     // The switch may have given the port another MAC.
     result.interfaces[0] = interface(&look(node, &port.name)?);
     if !call.config().dns.is_empty() {

@@ -20,11 +20,9 @@ use mooring_host::pci::VfOf;
 use mooring_host::record::{Phase, Record, VfBefore};
 use mooring_host::{Change, Netlink, Netns, fault, vf};
 
-use super::host_device::attach::{
-    self, answered, described, failed, is_own_ipam, kept, mover, open_pod, owner, say_so,
-};
+use super::host_device::attach::{self, answered, described, failed, kept, mover, open_pod, owner};
 use crate::call::Call;
-use crate::configure::{Dad, NOTIFY, Options, configure};
+use crate::configure::{NOTIFY, Options, configure};
 use crate::plugin::Plugin;
 use keys::Wish;
 use state::State;
@@ -279,20 +277,15 @@ impl Attempt<'_> {
     ) -> Result<CniResult, CniError> {
         let record: &Record = self.prepared.record();
         let result = described(self.call, record, link, found);
-        let dad = if is_own_ipam(self.call) {
-            Dad::Settled
-        } else {
-            Dad::default()
-        };
         let [arp, ndisc] = NOTIFY;
         let options = Options {
-            dad,
             sysctls: &[arp, ndisc, ("ipv6", "optimistic_dad", "1")],
+            ..Options::of(self.call)?
         };
-        configure(self.pod, &mut self.inside, link, &result, options)?;
+        let ready = configure(self.pod, &mut self.inside, link, &result, options)?;
         fault::point("vf-configured");
         self.prepared.configured(kept(&result)).map_err(failed)?;
-        say_so(self.call, (self.pod, &mut self.inside), &link.name, &result);
+        ready.tell(self.call, self.pod, &mut self.inside);
         Ok(result)
     }
 

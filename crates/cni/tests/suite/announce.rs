@@ -11,8 +11,13 @@ fn a_neighbour_learns_the_new_mac_of_an_address_without_asking() {
     };
     let ipam = json!({"type": "static",
         "addresses": [{"address": "10.1.2.20/24"}, {"address": "2001:db8::20/64"}]});
-    for round in ["c1", "c2"] {
+    // Whose an IPv6 address is has to be known, or nobody may say so yet.
+    for (round, key, value) in [
+        ("c1", "enabledad", json!(false)),
+        ("c2", "probe", json!("block(60)")),
+    ] {
         let pod = segment.pod(round, "macvlan", "").with("ipam", ipam.clone());
+        let pod = pod.with(key, value);
         // What the neighbour remembers of the pod that had the address before.
         for address in ["10.1.2.20", "2001:db8::20"] {
             segment.neighbour.ip(&format!(

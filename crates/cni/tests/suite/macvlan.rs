@@ -50,24 +50,6 @@ fn a_pod_gets_a_child_of_the_master_with_its_addresses_and_routes() {
 }
 
 #[test]
-fn an_ipv6_address_that_is_settled_is_used_without_detection() {
-    let Some(segment) = Segment::new("macvlan with IPv6") else {
-        return;
-    };
-    let pod = segment.pod("c1", "macvlan", "2001:db8::20/64");
-    pod.add();
-    let link = pod.link().unwrap();
-    let address = link["addr_info"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|a| a["scope"] == "global");
-    let address = address.unwrap();
-    assert_eq!(address["nodad"], true, "{address}");
-    assert_eq!(address["tentative"], Value::Null, "{address}");
-}
-
-#[test]
 fn without_ipam_the_interface_is_up_and_has_no_address() {
     let Some(segment) = Segment::new("macvlan for layer 2") else {
         return;

@@ -29,4 +29,5 @@ mod stage;
 mod story;
 mod switch;
 mod tuning;
+mod unique;
 mod vlan;

@@ -10,7 +10,7 @@ use super::packet::Packet;
 use mooring_api::Mac;
 
 use super::*;
-use crate::{Taken, probe};
+use crate::{Heard, Taken, probe};
 
 /// How long a listener waits for frames that never come; a test that passes does not wait.
 const BOUND: Duration = Duration::from_secs(10);
@@ -198,9 +198,9 @@ fn a_probe_names_who_has_the_address() {
     for (taken, free) in [("10.1.2.20", "10.1.2.21"), ("2001:db8::20", "2001:db8::21")] {
         let (address, free): (IpAddr, IpAddr) = (taken.parse().unwrap(), free.parse().unwrap());
         let heard = probe(&asking, "eth1", &[free, address], BOUND).unwrap();
-        assert_eq!(heard, Some(Taken { address, by }));
+        assert_eq!(heard, Heard::Taken(Taken { address, by }));
         let heard = probe(&asking, "eth1", &[free], Duration::from_millis(60)).unwrap();
-        assert_eq!(heard, None);
+        assert_eq!(heard, Heard::Silence);
     }
     // Nobody learns the asking host's MAC for the address from a probe.
     let known = two.ip("-j neigh show dev eth1");

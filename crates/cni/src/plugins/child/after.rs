@@ -131,7 +131,6 @@ fn check_master(keys: &Keys, child: &Link) -> Result<(), CniError> {
 
 /// Whether an ADD could find its master now, and addresses.
 pub(crate) fn status(call: &Call, keys: &Keys) -> Result<(), CniError> {
-    keys.probe()?;
     if !keys.link_in_container {
         let mut node = open_node()?;
         let mut is_there = |name: &str| {

@@ -4,17 +4,13 @@
 //! of the same attachment left behind (removed, made again), in the pod by somebody else (an error), or on the node, where
 //! older kernels make the link first (made under another name and renamed in the pod).
 
-use std::net::IpAddr;
-
 use mooring_api::net::{Link, LinkChange, LinkKind, NewLink};
 use mooring_attach::cni::{CniError, CniResult, Interface};
-use mooring_host::{
-    Change, Netlink, NetlinkError, Netns, Probe, announce_with, fault, probe, sysctl,
-};
+use mooring_host::{Change, Netlink, NetlinkError, Netns, fault};
 
 use super::{failed, is_own_ipam, temporary_name};
 use crate::call::Call;
-use crate::configure::{Dad, NOTIFY, Options, configure};
+use crate::configure::{NOTIFY, Options, configure};
 
 /// One try of ADD between the master and the announcement; it undoes what it made.
 pub(super) struct Attempt<'a> {
@@ -23,7 +19,6 @@ pub(super) struct Attempt<'a> {
     pub(super) inside: &'a mut Netlink,
     /// The node's socket; `None` when the master is in the pod.
     pub(super) maker: Option<&'a mut Netlink>,
-    pub(super) probe: Probe,
 }
 
 impl Attempt<'_> {
@@ -61,7 +56,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Addresses, probe, configuration, announcement. With an error, whether there are addresses to give back.
+    /// Addresses, configuration, announcement. With an error, whether there are addresses to give back.
     fn finish(
         &mut self,
         link: &Link,
@@ -92,51 +87,13 @@ impl Attempt<'_> {
     }
 
     fn settle(&mut self, link: &Link, result: &CniResult) -> Result<(), CniError> {
-        let name = link.name.as_str();
-        let addresses: Vec<IpAddr> = result.ips.iter().map(|ip| ip.address.addr()).collect();
-        if let Probe::Block(bound) = self.probe {
-            // Runtimes switch IPv6 off in new namespaces; without it the link takes no multicast, and an answer is multicast.
-            if addresses.iter().any(IpAddr::is_ipv6) {
-                let key = format!("net/ipv6/conf/{name}/disable_ipv6");
-                sysctl::write(self.pod, &key, "0")
-                    .map_err(|e| failed(format_args!("cannot enable IPv6 for {name}"), &e))?;
-            }
-            let up = Change::SetLink {
-                index: link.index,
-                change: LinkChange::up(),
-            };
-            let up = self.inside.apply(&[up]);
-            up.map_err(|e| failed(format_args!("cannot bring {name} up"), &e))?;
-            let heard = probe(self.pod, name, &addresses, bound);
-            let heard = heard.map_err(|e| failed("cannot probe the addresses", &e))?;
-            if let Some(taken) = heard {
-                return Err(CniError::try_again(format!(
-                    "address {} is in use: {} answered on {name}",
-                    taken.address, taken.by
-                ))
-                .with_details(
-                    "find that host and take the address from it, or give this attachment another one",
-                ));
-            }
-        }
-        let settled = is_own_ipam(self.call) || matches!(self.probe, Probe::Block(_));
-        let dad = if settled {
-            Dad::Settled
-        } else {
-            Dad::default()
-        };
         let options = Options {
-            dad,
             sysctls: &NOTIFY,
+            ..Options::of(self.call)?
         };
-        configure(self.pod, self.inside, link, result, options)?;
+        let ready = configure(self.pod, self.inside, link, result, options)?;
         fault::point("child-configured");
-        let told = |a: &IpAddr| a.is_ipv4() || settled;
-        let told: Vec<IpAddr> = addresses.into_iter().filter(told).collect();
-        // An announcement that is not heard costs time, not the attachment.
-        if let Err(error) = announce_with(self.pod, self.inside, name, &told) {
-            self.call.log(format_args!("{error}"));
-        }
+        ready.tell(self.call, self.pod, self.inside);
         Ok(())
     }
 
@@ -305,7 +262,6 @@ mod tests {
             pod: &netns,
             inside: &mut inside,
             maker: Some(&mut maker),
-            probe: Probe::Off,
         };
         // What a killed ADD left behind does not matter.
         let mut left = wanted.clone();

@@ -4,19 +4,16 @@
 //! device that it has. If it was done, the answer of then is the answer; if not, addresses that may have been given are
 //! released before new ones are asked for.
 
-use std::net::IpAddr;
-
 use mooring_api::net::Link;
 use mooring_attach::cni::{CniError, CniResult, Interface, Version};
 use mooring_host::device::{DeviceError, Mover, Prepared, Returned};
 use mooring_host::record::{Owner, Phase, Record};
-use mooring_host::{Netlink, Netns, announce_with, fault};
+use mooring_host::{Netns, fault};
 use serde_json::{Value, json};
 
 use super::keys;
 use crate::call::Call;
-use crate::configure::{Dad, check_configured, configure};
-use crate::plugin::{Kind, find};
+use crate::configure::{Options, check_configured, configure};
 
 /// An attachment that was made.
 pub(crate) struct Added {
@@ -129,8 +126,12 @@ fn attach(
     let mut inside = pod.netlink().map_err(|e| failed(e.into()))?;
     let link = prepared.enter(pod, &mut inside).map_err(failed)?;
     let given = given(prepared.record());
-    let settled = given.is_some() || is_own_ipam(call);
     let from_device = given.is_some();
+    let options = Options {
+        // The node had them on this very link before.
+        detect: !from_device,
+        ..Options::of(call)?
+    };
     let found = if from_device {
         given
     } else {
@@ -144,25 +145,20 @@ fn attach(
     };
     let from_ipam = !from_device && found.is_some();
     let result = described(call, prepared.record(), &link, found.unwrap_or_default());
-    let dad = if settled {
-        Dad::Settled
-    } else {
-        Dad::default()
-    };
-    let done = configure(pod, &mut inside, &link, &result, dad.into());
-    let done = done.and_then(|()| {
+    let done = configure(pod, &mut inside, &link, &result, options);
+    let done = done.and_then(|ready| {
         fault::point("device-configured");
-        prepared.configured(kept(&result)).map_err(failed)
+        prepared.configured(kept(&result)).map_err(failed)?;
+        Ok(ready)
     });
-    if let Err(error) = done {
-        return Err(if from_ipam {
-            call.undo_ipam(error)
-        } else {
-            error
-        });
+    match done {
+        Ok(ready) => {
+            ready.tell(call, pod, &mut inside);
+            Ok(result)
+        }
+        Err(error) if from_ipam => Err(call.undo_ipam(error)),
+        Err(error) => Err(error),
     }
-    say_so(call, (pod, &mut inside), &link.name, &result);
-    Ok(result)
 }
 
 /// The result of an attachment to one interface.
@@ -187,25 +183,6 @@ pub(crate) fn described(
         result.dns = call.config().dns.clone();
     }
     result
-}
-
-/// Tells the neighbours. They find out by themselves too, so a failure is only logged.
-pub(crate) fn say_so(
-    call: &Call,
-    (pod, inside): (&Netns, &mut Netlink),
-    ifname: &str,
-    result: &CniResult,
-) {
-    let addresses: Vec<IpAddr> = result.ips.iter().map(|ip| ip.address.addr()).collect();
-    if let Err(error) = announce_with(pod, inside, ifname, &addresses) {
-        call.log(error);
-    }
-}
-
-/// Whether addresses come from an IPAM of this program, which gives none twice.
-pub(crate) fn is_own_ipam(call: &Call) -> bool {
-    let entry = call.config().ipam_type().and_then(find);
-    entry.is_some_and(|entry| entry.kind == Kind::Ipam)
 }
 
 /// Brings home what this attachment has by its record.

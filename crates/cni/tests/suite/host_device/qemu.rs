@@ -324,7 +324,7 @@ impl SoftRdma {
 
     /// Devices are in one namespace each. The kernel changes that only while there is no namespace but the first, and one that was
     /// deleted is there for a while.
-    fn apart(&self) {
+    fn keep_apart() {
         until("RDMA devices to be kept apart", || mode("exclusive"));
     }
 }
@@ -353,7 +353,7 @@ fn an_rdma_device_is_found_by_its_interface_and_a_node_says_how_it_keeps_them() 
     use mooring_host::rdma::{Mode, Rdma};
 
     let (name, _) = furnished();
-    let soft = SoftRdma::on(&name);
+    let _soft = SoftRdma::on(&name);
     let here = Netns::current().unwrap();
     let mut rdma = Rdma::open(&here).unwrap().expect("this kernel has RDMA");
     assert_eq!(rdma.mode().unwrap(), Mode::Shared);
@@ -364,7 +364,7 @@ fn an_rdma_device_is_found_by_its_interface_and_a_node_says_how_it_keeps_them() 
         .expect("rxe has the card as its port");
     assert_eq!(device.name, SoftRdma::NAME);
     assert_eq!(rdma.of_link(1).unwrap(), None, "the loopback has none");
-    soft.apart();
+    SoftRdma::keep_apart();
     assert_eq!(rdma.mode().unwrap(), Mode::Exclusive);
     // No soft device can be moved on this kernel: the refusal must be told, and must not be taken for a missing device.
     let other = Netns::temporary().unwrap();
@@ -383,7 +383,7 @@ fn a_card_whose_rdma_device_the_kernel_does_not_move_comes_back_and_the_add_fail
     ip("link add other type dummy");
     ip("link set other up");
     let soft = SoftRdma::on("other");
-    soft.apart();
+    SoftRdma::keep_apart();
     let pod = machine.pod("rdma-refused", config());
     let died = pod.call("ADD", &[("MOOR_CNI_DIE_AT", "device-recorded")]);
     assert_ne!(died.code, Some(0), "{died:?}");
