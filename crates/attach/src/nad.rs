@@ -3,6 +3,8 @@
 //! Called by `verify` and by `book rebuild`, on NADs that anybody may have written: one plugin or a
 //! list, our dialect or another's. Unknown plugins and keys are somebody's business and pass.
 //!
+//! Keys are found as the plugins find them, without regard to case; `plugins` is the runtime's, who does not do that.
+//!
 //! Easy to get wrong: the text looks like YAML and people comment in it; JSON knows no comments, so the
 //! pod hangs in ContainerCreating with a message about a `#`.
 
@@ -12,6 +14,8 @@ mod tests;
 mod uses;
 
 use serde_json::{Map, Value};
+
+use crate::cni::member;
 
 pub use check::{check, check_selection};
 pub use uses::{Use, Used, addresses};
@@ -35,11 +39,11 @@ fn plugins(config: &Value) -> Vec<(String, &Map<String, Value>)> {
 
 /// Lists as the plugins read them: absent and null are empty.
 fn list<'v>(map: &'v Map<String, Value>, key: &str) -> &'v [Value] {
-    map.get(key)
+    member(map, key)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
 }
 
 fn text<'v>(map: &'v Map<String, Value>, key: &str) -> Option<&'v str> {
-    map.get(key)?.as_str().filter(|t| !t.is_empty())
+    member(map, key)?.as_str().filter(|t| !t.is_empty())
 }

@@ -6,6 +6,7 @@ use mooring_api::{Cidr, Code, Finding, HostCidr};
 use serde_json::{Map, Value};
 
 use super::{addresses, list, plugins, text, uses};
+use crate::cni::member;
 use crate::networks::Entry;
 
 const FIELD: &str = "spec.config";
@@ -40,7 +41,7 @@ pub fn check(config: &str) -> Vec<Finding> {
             let what = "is missing, so no plugin can be called";
             out.add(&format!("{path}type"), what, "name the CNI plugin");
         }
-        match plugin.get("ipam") {
+        match member(plugin, "ipam") {
             None | Some(Value::Null) => {}
             Some(Value::Object(ipam)) => out.ipam(&format!("{path}ipam"), ipam),
             Some(_) => out.add(&format!("{path}ipam"), "is not an object", ""),
@@ -58,7 +59,8 @@ pub fn check_selection(config: &str, entry: &Entry) -> Vec<Finding> {
         return Vec::new();
     };
     let replaces = plugins(&value).iter().any(|(_, plugin)| {
-        let ips = plugin.get("capabilities").and_then(|c| c.get("ips"));
+        let wished = member(plugin, "capabilities").and_then(Value::as_object);
+        let ips = wished.and_then(|wished| wished.get("ips"));
         ips.and_then(Value::as_bool) == Some(true)
     });
     let stands = addresses(config)
@@ -99,7 +101,7 @@ impl Findings {
 
     fn ipam(&mut self, path: &str, ipam: &Map<String, Value>) {
         for key in ["addresses", "ranges", "ipRanges", "routes", "exclude"] {
-            if ipam.get(key).is_some_and(|v| !v.is_null() && !v.is_array()) {
+            if member(ipam, key).is_some_and(|v| !v.is_null() && !v.is_array()) {
                 self.add(&format!("{path}.{key}"), "is not a list", "");
             }
         }
@@ -224,15 +226,15 @@ impl Findings {
 
     fn routes(&mut self, path: &str, ipam: &Map<String, Value>) {
         for (i, route) in list(ipam, "routes").iter().enumerate() {
-            let dst = route.get("dst").and_then(Value::as_str).unwrap_or_default();
+            let of = |key| route.as_object().and_then(|route| text(route, key));
+            let dst = of("dst").unwrap_or_default();
             // The plugins mask host bits away themselves.
             if dst.parse::<HostCidr>().is_err() {
                 let what = format!("{dst:?} is not a network");
                 let help = "write NETWORK/LENGTH, such as 10.2.0.0/16";
                 self.add(&format!("{path}.routes[{i}].dst"), what, help);
             }
-            if let Some(gw) = route.get("gw").and_then(Value::as_str)
-                && !gw.is_empty()
+            if let Some(gw) = of("gw")
                 && gw.parse::<IpAddr>().is_err()
             {
                 let what = format!("{gw:?} is not an address");

@@ -14,6 +14,26 @@ fn seen(config: &str) -> String {
 }
 
 #[test]
+fn keys_are_found_in_any_case_as_the_plugins_find_them() {
+    let config = r#"{"Type": "macvlan", "Master": "eth1", "IPAM": {"TYPE": "host-local", "Ranges": [[{"SubNet": "10.0.0.0/24",
+        "rangestart": "10.0.0.10", "RANGEEND": "10.0.0.11"}]], "ROUTES": [{"Dst": "x"}]}}"#;
+    assert_eq!(
+        seen(config),
+        "ipam.ranges[0][0].subnet 10.0.0.10-10.0.0.11 of 10.0.0.0/24"
+    );
+    let findings = check(config);
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(
+        findings[0].message.contains("ipam.routes[0].dst"),
+        "{}",
+        findings[0]
+    );
+    let fixed = r#"{"type": "macvlan", "Ipam": {"Type": "static", "Addresses": [{"Address": "10.0.0.2/24"}]}}"#;
+    assert_eq!(check(fixed), []);
+    assert_eq!(seen(fixed), "ipam.addresses[0].address 10.0.0.2/24");
+}
+
+#[test]
 fn the_seeds_comment_is_named_with_its_line() {
     let config = "{\n  \"type\": \"macvlan\",\n  \"ipam\": {\n    \"type\": \"host-local\",\n    \"ranges\": [[{\n      \
         \"subnet\": \"192.168.100.0/24\",    # NOT in Kubernetes CIDR\n      \"rangeStart\": \"192.168.100.10\"\n    }]]\n  }\n}\n";

@@ -9,6 +9,7 @@ use mooring_api::{AddrRange, Cidr, Family, HostCidr};
 use serde_json::{Map, Value};
 
 use super::{list, plugins, text};
+use crate::cni::member;
 
 /// Something a NAD carries, and where in its configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub fn addresses(config: &str) -> Vec<Used> {
     };
     let mut out = Vec::new();
     for (path, plugin) in plugins(&config) {
-        if let Some(ipam) = plugin.get("ipam").and_then(Value::as_object) {
+        if let Some(ipam) = member(plugin, "ipam").and_then(Value::as_object) {
             ipam_uses(&format!("{path}ipam"), ipam, &mut out);
         }
     }
@@ -76,7 +77,7 @@ fn ipam_uses(path: &str, ipam: &Map<String, Value>, out: &mut Vec<Used>) {
 
 fn static_uses(path: &str, ipam: &Map<String, Value>, out: &mut Vec<Used>) {
     for (i, entry) in list(ipam, "addresses").iter().enumerate() {
-        let address = entry.get("address").and_then(Value::as_str);
+        let address = entry.as_object().and_then(|entry| text(entry, "address"));
         if let Some(Ok(host)) = address.map(str::parse) {
             out.push(Used {
                 what: Use::Address(host),

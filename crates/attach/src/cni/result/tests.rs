@@ -170,3 +170,12 @@ fn addresses_without_an_interface_get_one_and_others_keep_theirs() {
     assert_eq!(indexes, [Some(0), Some(1), Some(1)]);
     assert_eq!(result.ips_of(1).count(), 2);
 }
+
+#[test]
+fn members_that_nobody_knows_end_with_the_result_that_has_them() {
+    let value = json!({"cniVersion": "1.0.0", "extra": 1, "ips": [{"address": "10.1.2.20/24", "extra": 2}],
+        "interfaces": [{"Name": "net1", "extra": 3}]});
+    let result = CniResult::parse(&value, Version::V1_0_0).expect("a result");
+    let known = json!({"cniVersion": "1.0.0", "ips": [{"address": "10.1.2.20/24"}], "interfaces": [{"name": "net1"}]});
+    assert_eq!(result.to(Version::V1_0_0), known);
+}

@@ -3,7 +3,7 @@
 //! Easy to get wrong: a device that a pod has is not on the host and not absent either; the pod gives it back. And where
 //! a device plugin gives the device, a configuration names none before there is a pod.
 
-use mooring_attach::cni::{CniError, member};
+use mooring_attach::cni::CniError;
 use mooring_host::device::{Mover, Selector, look_up};
 use mooring_host::record::Record;
 
@@ -33,7 +33,8 @@ pub(crate) fn status(call: &Call, given: bool) -> Result<(), CniError> {
 /// Whether the configuration asks the runtime for the device.
 fn is_declared(call: &Call) -> bool {
     let wished = call.config().raw.get("capabilities");
-    let wished = wished.and_then(|wished| member(wished.as_object()?, "deviceID"));
+    // A map, whose keys have the case that they have.
+    let wished = wished.and_then(|wished| wished.get("deviceID"));
     wished.and_then(serde_json::Value::as_bool) == Some(true)
 }
 
