@@ -25,6 +25,19 @@ use crate::conformance::shape::{Wrong, result, silent, want};
 /// In which version everything here speaks: the newest, for GC.
 const VERSION: &str = "1.1.0";
 
+/// The plugins that have something to lose, and for which this machine's kernel has everything.
+const EVERY: [&str; 9] = [
+    "macvlan",
+    "bridge",
+    "host-device",
+    "amd-host-device",
+    "sriov",
+    "ovs",
+    "tuning",
+    "sbr",
+    "host-local",
+];
+
 /// A node with a neighbour on it.
 struct Scene<'a> {
     bed: Bed<'a>,

@@ -12,6 +12,8 @@ mod announce;
 mod bridge;
 mod conformance;
 mod crash;
+mod doctor;
+mod hands;
 mod host_device;
 mod hostile;
 mod install;

@@ -44,6 +44,14 @@ impl Report {
         }
     }
 
+    /// What was found about other plugins.
+    pub(super) fn add(&mut self, other: Self) {
+        self.asked += other.asked;
+        for (case, plugins) in other.failed {
+            self.failed.entry(case).or_default().extend(plugins);
+        }
+    }
+
     /// For a person who reads the test's output.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Scene, VERSION, Victim, valid};
+use super::{EVERY, Scene, VERSION, Victim, valid};
 use crate::conformance::bed::{Shown as _, name};
 use crate::conformance::peer::Peer;
 use crate::conformance::shape::{Wrong, brief, result, silent, want};
+use crate::hands;
 
 /// What happens between the kill and the last DELs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -166,46 +167,67 @@ impl Follow {
 /// Every point of ADD and DEL, with what may follow.
 fn matrix(plugin: &'static str, at_least: [u32; 2], follow: Follow) {
     let ours = Peer::ours();
-    let mut wrong = Vec::new();
-    let mut deaths = 0;
+    let laps = |verb| (0..follow.laps()).map(move |lap| (verb, lap));
+    let jobs: Vec<(&str, usize)> = ["ADD", "DEL"].into_iter().flat_map(laps).collect();
+    let done = hands::each(&jobs, |(verb, lap)| {
+        every_point(&ours, plugin, verb, |point| follow.then(*lap, point))
+    });
+    let Some(done) = done.into_iter().collect::<Option<Vec<Lap>>>() else {
+        return;
+    };
     for (verb, least) in ["ADD", "DEL"].into_iter().zip(at_least) {
-        let mut points = 0;
-        for lap in 0..follow.laps() {
-            // One node for all points: what a kill leaves would be in the way of the next.
-            let Some(mut scene) = Scene::new(&ours, plugin) else {
-                return;
-            };
-            for point in 1.. {
-                assert!(point < 60, "{plugin} {verb} never survives");
-                let then = follow.then(lap, point);
-                match die(&scene, verb, point, then) {
-                    Ok(true) => {
-                        deaths += 1;
-                        points = points.max(point);
-                    }
-                    Ok(false) => break,
-                    Err(said) => {
-                        wrong.push(format!("{verb} dies at {point}, then {then:?}: {said}"));
-                        let Some(next) = Scene::new(&ours, plugin) else {
-                            return;
-                        };
-                        scene = next;
-                    }
-                }
-            }
-        }
+        let own = jobs.iter().zip(&done).filter(|((of, _), _)| *of == verb);
+        let points = own.map(|(_, lap)| lap.points).max().unwrap_or_default();
         println!("{plugin} {verb}: {points} points");
         assert!(
             points >= least,
             "{plugin} {verb} has only {points} points, of {least}"
         );
     }
+    let deaths: u32 = done.iter().map(|lap| lap.deaths).sum();
     println!("{plugin}: died {deaths} times");
+    let wrong: Vec<String> = done.into_iter().flat_map(|lap| lap.wrong).collect();
     assert!(
         wrong.is_empty(),
         "{plugin}, {deaths} deaths:\n{}",
         wrong.join("\n")
     );
+}
+
+/// What came of one call killed at each of its points.
+#[derive(Default)]
+struct Lap {
+    points: u32,
+    deaths: u32,
+    wrong: Vec<String>,
+}
+
+/// One node for all points: what a kill leaves would be in the way of the next. None is a counted skip.
+fn every_point(
+    ours: &Peer,
+    plugin: &'static str,
+    verb: &str,
+    follow: impl Fn(u32) -> Then,
+) -> Option<Lap> {
+    let mut lap = Lap::default();
+    let mut scene = Scene::new(ours, plugin)?;
+    for point in 1.. {
+        assert!(point < 60, "{plugin} {verb} never survives");
+        let then = follow(point);
+        match die(&scene, verb, point, then) {
+            Ok(true) => {
+                lap.deaths += 1;
+                lap.points = point;
+            }
+            Ok(false) => break,
+            Err(said) => {
+                let wrong = format!("{verb} dies at {point}, then {then:?}: {said}");
+                lap.wrong.push(wrong);
+                scene = Scene::new(ours, plugin)?;
+            }
+        }
+    }
+    Some(lap)
 }
 
 #[test]
@@ -276,18 +298,9 @@ mod uml {
 fn every_plugin_killed_at_swept_instants() {
     const ROUNDS: u32 = 24;
     let ours = Peer::ours();
-    let (mut wrong, mut cut, mut done) = (Vec::new(), 0, 0);
-    for plugin in [
-        "macvlan",
-        "bridge",
-        "host-device",
-        "tuning",
-        "sbr",
-        "host-local",
-    ] {
-        let Some(scene) = Scene::new(&ours, plugin) else {
-            return;
-        };
+    let done = hands::each(&EVERY, |plugin| {
+        let scene = Scene::new(&ours, plugin)?;
+        let (mut wrong, mut cut) = (None, 0);
         for round in 0..ROUNDS {
             let verb = if round % 2 == 0 { "ADD" } else { "DEL" };
             let mut victim = scene.fresh();
@@ -296,28 +309,26 @@ fn every_plugin_killed_at_swept_instants() {
                 victim.attachment.config["prevResult"] =
                     value.unwrap_or_else(|w| panic!("{plugin}: {w}"));
             }
-            if kill_after(
-                &scene,
-                &victim,
-                verb,
-                Duration::from_micros(u64::from(round) * 700),
-            ) {
-                cut += 1;
-            } else {
-                done += 1;
-            }
+            let after = Duration::from_micros(u64::from(round) * 700);
+            cut += u32::from(kill_after(&scene, &victim, verb, after));
             let then = AFTER[round as usize % AFTER.len()];
             if let Err(said) = follow(&scene, &mut victim, then) {
-                wrong.push(format!(
+                wrong = Some(format!(
                     "{plugin} {verb} killed in round {round}, then {then:?}: {said}"
                 ));
                 break;
             }
         }
-    }
-    println!("{cut} calls were cut short, {done} ended before");
+        Some((cut, wrong))
+    });
+    let Some(done) = done.into_iter().collect::<Option<Vec<_>>>() else {
+        return;
+    };
+    let cut: u32 = done.iter().map(|(cut, _)| cut).sum();
+    println!("{cut} calls were cut short");
+    let wrong: Vec<String> = done.into_iter().filter_map(|(_, wrong)| wrong).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(cut > 20, "only {cut} calls were cut short");
+    assert!(cut > 30, "only {cut} calls were cut short");
 }
 
 /// Starts a call and kills it after a while; whether it was still running.

@@ -2,38 +2,28 @@
 
 use serde_json::json;
 
-use super::{Scene, VERSION};
-use crate::conformance::bed::{Bed, Shown as _};
+use super::{EVERY, Scene, VERSION};
+use crate::conformance::bed::Shown as _;
 use crate::conformance::peer::Peer;
 use crate::conformance::shape::{Wrong, result, silent, want};
-
-const ALL: [&str; 6] = [
-    "macvlan",
-    "bridge",
-    "host-device",
-    "tuning",
-    "sbr",
-    "host-local",
-];
+use crate::hands;
 
 /// Runs a story for every plugin and says what is wrong with all of them.
-fn each(plugins: &[&'static str], story: impl Fn(&Scene<'_>) -> Result<(), Wrong>) {
+fn each(plugins: &[&'static str], story: impl Fn(&Scene<'_>) -> Result<(), Wrong> + Sync) {
     let ours = Peer::ours();
-    let mut wrong = Vec::new();
-    for plugin in plugins {
-        let Some(scene) = Scene::new(&ours, plugin) else {
-            return;
-        };
-        if let Err(said) = story(&scene) {
-            wrong.push(format!("{plugin}: {said}"));
-        }
-    }
+    let told = hands::each(plugins, |plugin| {
+        let scene = Scene::new(&ours, plugin)?;
+        let told = story(&scene);
+        Some(told.map_err(|said| format!("{plugin}: {said}")))
+    });
+    let wrong = told.into_iter().flatten().filter_map(Result::err);
+    let wrong: Vec<String> = wrong.collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn a_late_del_of_an_old_sandbox_takes_nothing_from_the_new_one() {
-    each(&ALL, |scene| {
+    each(&EVERY, |scene| {
         let old = scene.fresh();
         let mut first = old.attachment.clone();
         first.config["prevResult"] = result(&scene.bed.call("ADD", &first), VERSION)?;
@@ -82,7 +72,7 @@ fn addresses(result: &serde_json::Value) -> Vec<String> {
 
 #[test]
 fn a_del_comes_twice_at_the_same_time() {
-    each(&ALL, |scene| {
+    each(&EVERY, |scene| {
         for _ in 0..3 {
             let victim = scene.fresh();
             let mut attached = victim.attachment.clone();
@@ -102,7 +92,7 @@ fn a_del_comes_twice_at_the_same_time() {
 
 #[test]
 fn a_del_comes_before_the_add_has_finished() {
-    each(&ALL, |scene| {
+    each(&EVERY, |scene| {
         for _ in 0..6 {
             let victim = scene.fresh();
             let said = at_once(
@@ -120,7 +110,7 @@ fn a_del_comes_before_the_add_has_finished() {
 
 #[test]
 fn an_add_comes_twice_at_the_same_time() {
-    each(&ALL, |scene| {
+    each(&EVERY, |scene| {
         for _ in 0..3 {
             let victim = scene.fresh();
             let said = at_once(
@@ -171,29 +161,19 @@ fn at_once(scene: &Scene<'_>, calls: &[(&str, &super::Attachment)]) -> Vec<moori
     })
 }
 
-/// A device and what it is plugged into, as they come up with the node. The kernel takes the old pair away in its own time.
-fn plug(bed: &Bed<'_>, device: &str) -> Result<(), Wrong> {
-    let peer = device.replace("dev", "peer");
-    let add = ["link", "add", device, "type", "veth", "peer", "name", &peer];
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    loop {
-        let said = bed.node.run("ip", &add);
-        if said.code == Some(0) {
-            bed.node.ip(&format!("link set {peer} up"));
-            return Ok(());
-        }
-        if std::time::Instant::now() > end {
-            return Err(format!("{device} cannot be made: {}", said.stderr));
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn a_reboot_ends_every_interface_and_the_stale_state_is_in_nobodys_way() {
     // sbr and tuning keep nothing that could be stale: their state ends with /run.
     each(
-        &["macvlan", "bridge", "host-device", "host-local"],
+        &[
+            "macvlan",
+            "bridge",
+            "host-device",
+            "amd-host-device",
+            "sriov",
+            "ovs",
+            "host-local",
+        ],
         |scene| {
             let bed = &scene.bed;
             // Before the reboot the kernel had another boot id; host-device writes it into its records.
@@ -213,7 +193,7 @@ fn a_reboot_ends_every_interface_and_the_stale_state_is_in_nobodys_way() {
             let _ = std::fs::remove_dir_all(bed.root().join("proc"));
             let _ = std::fs::remove_dir_all(bed.root().join("run"));
             if let Some(device) = &old.attachment.device {
-                plug(bed, &device.name)?;
+                bed.boot(device)?;
             }
             // A new pod comes before anybody has cleaned up; it may even want the same device.
             let new = scene.fresh();
@@ -248,7 +228,8 @@ fn a_reboot_ends_every_interface_and_the_stale_state_is_in_nobodys_way() {
 
 #[test]
 fn an_add_is_retried_after_the_del_of_a_failed_one() {
-    each(&["macvlan", "bridge", "host-device"], |scene| {
+    let main = &EVERY[..6];
+    each(main, |scene| {
         let victim = scene.fresh();
         let mut broken = victim.attachment.clone();
         broken.config["ipam"]["type"] = json!("not-installed");

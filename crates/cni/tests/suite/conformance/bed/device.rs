@@ -6,11 +6,13 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::shown::{addresses, routes};
 use super::{Attachment, Bed, Shown as _, name};
+use crate::conformance::shape::Wrong;
 use crate::host_device::bed::sysfs;
 
 /// The physical function of every VF.
@@ -95,11 +97,33 @@ impl Bed<'_> {
             if link != "lo" {
                 let commands = format!("link set {link} down\nlink set {link} netns {node}\n");
                 attachment.pod.batch(&commands);
-                let net = self.function(bdf).join("net");
-                std::fs::remove_dir_all(&net).unwrap();
-                std::fs::create_dir_all(net.join(link)).unwrap();
+                self.called(bdf, link);
             }
         }
+    }
+
+    /// The device as it comes up with the node: a new one, under its own name and without anything that it had. The kernel takes an
+    /// old pair away in its own time.
+    pub(crate) fn boot(&self, device: &Device) -> Result<(), Wrong> {
+        let (dev, peer) = (&device.name, peer(&device.name));
+        self.node.run("ip", &["link", "del", &peer]);
+        let add = ["link", "add", dev, "type", "veth", "peer", "name", &peer];
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let said = self.node.run("ip", &add);
+            if said.code == Some(0) {
+                break;
+            }
+            if Instant::now() > end {
+                return Err(format!("{dev} cannot be made: {}", said.stderr));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.node.ip(&format!("link set {peer} up"));
+        if let Some(bdf) = &device.pci {
+            self.called(bdf, dev);
+        }
+        Ok(())
     }
 
     /// Takes a device out of the node for good.
@@ -111,9 +135,21 @@ impl Bed<'_> {
         }
     }
 
+    /// What sysfs calls the interface of a function.
+    fn called(&self, bdf: &str, interface: &str) {
+        let net = self.function(bdf).join("net");
+        std::fs::remove_dir_all(&net).unwrap();
+        std::fs::create_dir_all(net.join(interface)).unwrap();
+    }
+
     fn function(&self, bdf: &str) -> PathBuf {
         self.root().join("sys/devices/pci0000:00").join(bdf)
     }
+}
+
+/// What a device is plugged into.
+fn peer(device: &str) -> String {
+    device.replace("dev", "peer")
 }
 
 /// The network of a device with addresses of its own, without the last number.
