@@ -1,8 +1,8 @@
 //! The role `webhook`: objects are checked against each other before they are stored.
 //!
 //! ```text
-//!  API server ─ TLS ─► review ─► decide (pools, claims; pure) ─► admitted, or refused with findings
-//!                        └ view (a watch of pools), leases (the book)
+//!  API server ─ TLS ─► review ─► decide (pools, claims, intents; pure) ─► admitted, or refused with findings
+//!                        └ view (a watch of pools), leases (the book), intents (their watches, where they are served)
 //! ```
 //!
 //! It is a second net, never the only one: the configuration says `failurePolicy: Ignore`, CEL has checked the object by
@@ -11,6 +11,7 @@
 
 mod certificate;
 mod decide;
+mod intents;
 mod review;
 mod tls;
 mod trust;
@@ -86,12 +87,14 @@ pub(crate) async fn run(world: World) -> Result<()> {
     world.readiness.set(PART, false);
     let served = Arc::new(tls::Served::default());
     let view = view::View::start(&world);
-    let reviewer = review::Reviewer::new(&world, view.clone())?;
+    let intents = intents::Intents::default();
+    let reviewer = review::Reviewer::new(&world, view.clone(), intents.clone())?;
     let address = world.args.webhook.webhook_listen;
     let listener = tls::TlsListener::bind(address, served.clone())
         .await
         .with_context(|| format!("cannot listen on {address}"))?;
     let keeper = tokio::spawn(keep(world.clone(), served, view));
+    let watching = tokio::spawn(intents.keep(world.clone()));
     let router = Router::new()
         .route("/validate", post(review::validate))
         .with_state(Arc::new(reviewer));
@@ -102,6 +105,7 @@ pub(crate) async fn run(world: World) -> Result<()> {
     keeper
         .await
         .context("the keeper of the certificate panicked")?;
+    watching.await.context("the watch of intents panicked")?;
     outcome.context("the webhook cannot serve")
 }
 

@@ -113,6 +113,28 @@ pub(crate) const MANAGEMENT: &[(&str, &str)] = &[
         no  delete  ipleases.mooring.dev *
         no  patch   ipprefixes.ipam.resource.nephio.org default
         no  patch   ipclaims/status.ipam.resource.nephio.org default
+        yes watch   bgpneighbors.network.t-caas.telekom.com *
+        yes watch   bgppeerings.network.t-caas.telekom.com *
+        yes watch   collectors.network.t-caas.telekom.com *
+        yes watch   destinations.network.t-caas.telekom.com *
+        yes list    layer2attachments.network.t-caas.telekom.com *
+        yes watch   layer2attachments.network.t-caas.telekom.com *
+        yes watch   layer2networkconfigurations.network.t-caas.telekom.com *
+        yes watch   mirrorselectors.network.t-caas.telekom.com *
+        yes watch   mirrortargets.network.t-caas.telekom.com *
+        yes watch   podnetworks.network.t-caas.telekom.com *
+        yes watch   trafficmirrors.network.t-caas.telekom.com *
+        yes watch   vrfattachments.network.t-caas.telekom.com *
+        yes watch   vrfrouteconfigurations.network.t-caas.telekom.com *
+        no  watch   nodenetworkconfigs.network.t-caas.telekom.com *
+        no  patch   layer2attachments.network.t-caas.telekom.com *
+        no  patch   layer2attachments/status.network.t-caas.telekom.com *
+        yes watch   operatorconfigs.mooring.dev *
+        no  patch   operatorconfigs.mooring.dev *
+        yes watch   nodes *
+        no  get     nodes *:a1
+        no  patch   nodes *
+        no  list    pods *
         yes get     secrets own:mooring-webhook-certificate
         yes update  secrets own:mooring-webhook-certificate
         yes create  secrets own

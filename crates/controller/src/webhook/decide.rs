@@ -5,6 +5,7 @@
 
 use mooring_api::{Finding, Time};
 use mooring_blueprint::{Bundle, Context, Object, nephio, pools};
+use mooring_intent::{Admission, Inputs};
 use mooring_ipam::{Lease, Pools, admit};
 
 /// What is asked.
@@ -67,6 +68,19 @@ pub(super) fn claim(others: &[Object], asked: &Asked, now: Time) -> Vec<Finding>
         Some(finding.on(&wish.object).at(wish.field()))
     });
     never.collect()
+}
+
+/// What a new or changed intent brings that is wrong. Who goes, goes freely.
+pub(super) fn intent(others: &Inputs, asked: &Asked) -> Admission {
+    let is_leaving = |object: &&Object| {
+        let leaves = object.value.pointer("/metadata/deletionTimestamp");
+        leaves.is_some_and(|time| !time.is_null())
+    };
+    let Some(new) = asked.new.as_ref().filter(|new| !is_leaving(new)) else {
+        return Admission::default();
+    };
+    let old = asked.old.as_ref().map(|old| &old.value);
+    mooring_intent::admit(others, old, &new.value)
 }
 
 #[cfg(test)]
@@ -138,6 +152,30 @@ mod tests {
         assert!(claim(&others, &elsewhere, NOW).is_empty());
         let plain = claim_for(json!({ "kind": "network", "networkInstance": { "name": "vpc" } }));
         assert!(claim(&others, &plain, NOW).is_empty());
+    }
+
+    #[test]
+    fn an_intent_that_only_waits_for_a_finalizer_is_not_asked() {
+        let segment = |name: &str, vlan: u16| Object {
+            value: json!({
+                "apiVersion": "network.t-caas.telekom.com/v1alpha1", "kind": "Layer2Attachment",
+                "metadata": { "name": name, "creationTimestamp": "2026-01-01T00:00:00Z" },
+                "spec": { "network": { "vlanID": vlan, "vni": 1000 + vlan }, "interfaceName": name },
+            }),
+            source: None,
+        };
+        let others = Inputs::read([&segment("one", 10).value, &segment("two", 11).value]);
+        let mut asked = Asked {
+            old: Some(segment("two", 11)),
+            new: Some(segment("two", 10)),
+        };
+        assert_eq!(intent(&others, &asked).refused[0].code, Code::Conflict);
+        let mut leaving = segment("two", 10);
+        leaving.value["metadata"]["deletionTimestamp"] = json!("2026-01-02T00:00:00Z");
+        asked.new = Some(leaving);
+        assert_eq!(intent(&others, &asked), Admission::default());
+        asked.new = None;
+        assert_eq!(intent(&others, &asked), Admission::default());
     }
 
     #[test]

@@ -10,27 +10,39 @@ use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview
 use mooring_api::Finding;
 use mooring_blueprint::Object;
 use mooring_book::{Filter, KubeStore, Store as _, Writers};
+use mooring_intent::Admission;
 use mooring_ipam::{Lease, Pools};
+use tokio::sync::Semaphore;
 
 use super::decide::{self, Asked};
+use super::intents::{self, Intents};
 use super::view::View;
 use crate::error::chain;
 use crate::metrics::Pass;
 use crate::world::World;
 
+/// How many findings a person gets to read at once.
+const READ: usize = 8;
+/// How many reviews of intents are worked out at once: each has a copy of all intents.
+const AT_ONCE: usize = 4;
+
 /// What a review needs.
 pub(super) struct Reviewer {
     world: World,
     view: View,
+    intents: Intents,
+    places: Semaphore,
     book: Arc<KubeStore>,
 }
 
 impl Reviewer {
-    /// With the cluster's book beside the pools.
-    pub(super) fn new(world: &World, view: View) -> Result<Self> {
+    /// With the cluster's book beside pools and intents.
+    pub(super) fn new(world: &World, view: View, intents: Intents) -> Result<Self> {
         Ok(Self {
             world: world.clone(),
             view,
+            intents,
+            places: Semaphore::new(AT_ONCE),
             book: world.book(Writers::Many)?,
         })
     }
@@ -46,6 +58,39 @@ impl Reviewer {
             "IPClaim" => decide::claim(&objects, asked, now),
             _ => Vec::new(),
         }
+    }
+
+    /// What is said about an intent beside the others.
+    fn intent(&self, kind: &str, asked: &Asked) -> Admission {
+        let Some(others) = self.intents.beside(kind) else {
+            tracing::warn!(
+                kind,
+                "admitted without a look at others: intents are not known yet"
+            );
+            return Admission::default();
+        };
+        decide::intent(&others, asked)
+    }
+
+    async fn work(
+        self: Arc<Self>,
+        group: &str,
+        kind: String,
+        asked: Asked,
+    ) -> Result<Admission, tokio::task::JoinError> {
+        if group == intents::GROUP {
+            let place = self.places.acquire().await;
+            let reviewer = Arc::clone(&self);
+            let worked = tokio::task::spawn_blocking(move || reviewer.intent(&kind, &asked)).await;
+            drop(place);
+            return worked;
+        }
+        // The book waits for the network; a worker thread of the runtime must not.
+        let worked = tokio::task::spawn_blocking(move || self.findings(&kind, &asked)).await;
+        worked.map(|refused| Admission {
+            refused,
+            ..Admission::default()
+        })
     }
 
     fn leases(&self, pools: &Pools) -> Vec<Lease> {
@@ -78,17 +123,18 @@ pub(super) async fn validate(
     };
     let mut response = AdmissionResponse::from(&request);
     let kind = request.kind.kind.clone();
-    let asked = asked(&request);
-    // The book waits for the network; a worker thread of the runtime must not.
-    let worked = tokio::task::spawn_blocking({
-        let (reviewer, kind) = (reviewer.clone(), kind.clone());
-        move || reviewer.findings(&kind, &asked)
-    });
+    let worked = reviewer
+        .clone()
+        .work(&request.kind.group, kind.clone(), asked(&request));
     match worked.await {
-        Ok(findings) if findings.is_empty() => {}
-        Ok(findings) => {
-            count(&reviewer.world, &kind, &findings);
-            response = response.deny(text(&findings));
+        Ok(Admission { refused, told }) => {
+            count(&reviewer.world, &kind, &refused);
+            if !told.is_empty() {
+                response.warnings = Some(told.iter().take(READ).map(warning).collect());
+            }
+            if !refused.is_empty() {
+                response = response.deny(text(&refused));
+            }
         }
         Err(error) => {
             tracing::error!(%error, kind, "a review panicked");
@@ -115,14 +161,27 @@ fn asked(request: &AdmissionRequest<DynamicObject>) -> Asked {
 /// What the person at the other end of kubectl reads.
 fn text(findings: &[Finding]) -> String {
     let line = |f: &Finding| format!("{}: {}. {}", f.code, f.message, f.help);
-    findings.iter().map(line).collect::<Vec<_>>().join("; ")
+    let mut lines: Vec<String> = findings.iter().take(READ).map(line).collect();
+    if findings.len() > READ {
+        lines.push(format!("and {} more", findings.len() - READ));
+    }
+    lines.join("; ")
+}
+
+/// The same in short: the API server cuts long warnings.
+fn warning(finding: &Finding) -> String {
+    format!("{}: {}", finding.code, finding.message)
 }
 
 fn count(world: &World, kind: &str, findings: &[Finding]) {
     let kind = match kind {
         "NetworkInstance" => "NetworkInstance",
         "IPPrefix" => "IPPrefix",
-        _ => "IPClaim",
+        "IPClaim" => "IPClaim",
+        other => intents::KINDS
+            .into_iter()
+            .find(|k| *k == other)
+            .unwrap_or("other"),
     };
     for finding in findings {
         let outcome = finding.code.as_str();

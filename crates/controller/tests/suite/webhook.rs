@@ -1,6 +1,8 @@
 //! Admission: every rule of the webhook refuses something and admits something, by name; and it never stands in the way
 //! of what CEL decides.
 
+mod intents;
+
 use mooring_api::{Family, Time};
 use mooring_book::{KubeOptions, KubeStore};
 use mooring_ipam::{Claim, Holder, InstanceKey, Kind, Order, Pools, Prefix, Want};

@@ -104,6 +104,28 @@ several roles share.
 - apiGroups: [mooring.dev]
   resources: [ipleases, prefixledgers]
   verbs: [get, list, watch]
+# Intents and what they are compared with; of Nodes the labels.
+- apiGroups: [network.t-caas.telekom.com]
+  resources:
+    - bgpneighbors
+    - bgppeerings
+    - collectors
+    - destinations
+    - layer2attachments
+    - layer2networkconfigurations
+    - mirrorselectors
+    - mirrortargets
+    - podnetworks
+    - trafficmirrors
+    - vrfattachments
+    - vrfrouteconfigurations
+  verbs: [list, watch]
+- apiGroups: [mooring.dev]
+  resources: [operatorconfigs]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list, watch]
 {{- if eq .Values.webhook.certificate "self" }}
 # Its own configuration, for the caBundle of the certificate it issued itself.
 - apiGroups: [admissionregistration.k8s.io]
