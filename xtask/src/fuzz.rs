@@ -41,6 +41,10 @@ const TARGETS: &[Target] = &[
         name: "cni_state",
         room: "host",
     },
+    Target {
+        name: "foreign_state",
+        room: "host",
+    },
 ];
 
 /// What `cargo fuzz` would pass, without the sanitizers, which need nightly.

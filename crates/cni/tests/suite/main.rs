@@ -14,6 +14,7 @@ mod conformance;
 mod crash;
 mod doctor;
 mod hands;
+mod doctor;
 mod host_device;
 mod hostile;
 mod install;

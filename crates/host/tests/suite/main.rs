@@ -7,6 +7,7 @@
 
 mod addrs;
 mod bridges;
+mod corpus;
 mod files;
 mod links;
 mod namespaces;
