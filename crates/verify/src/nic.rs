@@ -4,6 +4,7 @@
 //! is taken to be complete.
 
 use mooring_api::{Code, Finding, annotation};
+use mooring_attach::cni::member;
 use serde_json::{Map, Value};
 
 use crate::cluster::{Cluster, Nic};
@@ -181,7 +182,7 @@ fn no_vlan(nad: &Nad<'_>, cluster: &Cluster, base: &str, vlan: &str) -> Option<F
 fn mtu(nad: &Nad<'_>, name: &str, nic: &Nic) -> Option<Finding> {
     let most = nic.mtu?;
     let number = |plugin: &&Map<String, Value>| {
-        let mtu = plugin.get("mtu")?;
+        let mtu = member(plugin, "mtu")?;
         mtu.as_u64().or_else(|| mtu.as_str()?.parse().ok())
     };
     let wanted = nad.plugins().iter().filter_map(number).max()?;

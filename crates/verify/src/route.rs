@@ -35,7 +35,7 @@ pub(crate) fn routes(nad: &Nad<'_>) -> Vec<Route> {
     for ipam in nad.ipams() {
         let gateways = gateways(ipam);
         for route in list(ipam, "routes") {
-            let text = |key: &str| route.get(key).and_then(Value::as_str);
+            let text = |key: &str| word(route.as_object()?, key);
             let Some(Ok(to)) = text("dst").map(str::parse::<HostCidr>) else {
                 continue;
             };

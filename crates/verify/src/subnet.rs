@@ -194,7 +194,7 @@ fn unreachable(nad: &Nad<'_>, subnets: &[Cidr]) -> Option<(IpAddr, String)> {
     let mut routes = Vec::new();
     for ipam in nad.ipams() {
         for route in list(ipam, "routes") {
-            let text = |key: &str| route.get(key).and_then(Value::as_str);
+            let text = |key: &str| word(route.as_object()?, key);
             let Some(Ok(dst)) = text("dst").map(str::parse::<HostCidr>) else {
                 continue;
             };

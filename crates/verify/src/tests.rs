@@ -117,6 +117,16 @@ fn an_address_in_two_clusters_names_both_places() {
 }
 
 #[test]
+fn an_address_under_a_key_in_odd_case_is_an_address() {
+    let mut odd = holds("b/p", "n2", &[]);
+    odd.value["spec"]["config"] = json!(
+        r#"{"type": "macvlan", "IPAM": {"Type": "static", "ADDRESSES": [{"Address": "10.1.2.20/24"}]}}"#
+    );
+    let docs = [holds("a/p", "n2", &["10.1.2.20/24"]), odd];
+    assert_eq!(codes(&docs), [Code::DuplicateAddress]);
+}
+
+#[test]
 fn an_address_used_by_many_is_said_once_per_newcomer() {
     let places = ["a/p", "b/p", "c/p", "d/p"];
     let docs: Vec<Doc> = places.map(|p| holds(p, "n2", &["10.1.2.20/24"])).into();

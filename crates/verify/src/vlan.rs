@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mooring_api::{Cidr, Code, Finding, annotation};
+use mooring_attach::cni::member;
 use mooring_attach::nad::Use;
 use serde_json::{Map, Value};
 
@@ -124,5 +125,5 @@ pub(crate) fn wire(nad: &Nad<'_>, resource: Option<&str>) -> Option<(String, u64
 
 /// 0 is no VLAN.
 fn tag(plugin: &Map<String, Value>, key: &str) -> Option<u64> {
-    plugin.get(key)?.as_u64().filter(|vlan| *vlan != 0)
+    member(plugin, key)?.as_u64().filter(|vlan| *vlan != 0)
 }

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use mooring_api::annotation;
+use mooring_attach::cni::member;
 use mooring_attach::nad::{self, Use, Used};
 use mooring_attach::networks::{self, Entry, Networks, ParseError};
 use serde_json::{Map, Value};
@@ -212,7 +213,9 @@ impl Nad<'_> {
     /// The IPAM sections of the chain.
     pub(crate) fn ipams(&self) -> Vec<&Map<String, Value>> {
         let plugins = self.plugins().into_iter();
-        plugins.filter_map(|p| p.get("ipam")?.as_object()).collect()
+        plugins
+            .filter_map(|p| member(p, "ipam")?.as_object())
+            .collect()
     }
 
     /// The IPAM plugin's name, or nothing for a link without addresses.
@@ -228,14 +231,14 @@ impl Nad<'_> {
     }
 }
 
-/// A text that is there and not empty.
+/// A text that is there and not empty. Found as the plugins find it, without regard to the case of the key.
 pub(crate) fn word<'v>(map: &'v Map<String, Value>, key: &str) -> Option<&'v str> {
-    map.get(key)?.as_str().filter(|t| !t.is_empty())
+    member(map, key)?.as_str().filter(|t| !t.is_empty())
 }
 
 /// A list; absent is empty.
 pub(crate) fn list<'v>(map: &'v Map<String, Value>, key: &str) -> &'v [Value] {
-    let list = map.get(key).and_then(Value::as_array);
+    let list = member(map, key).and_then(Value::as_array);
     list.map_or(&[], Vec::as_slice)
 }
 
