@@ -13,7 +13,7 @@
 //! cut that loses the name also ended the container that had the address. Easy to get wrong: an *empty* file is a leak of a crashed plugin only
 //! because we hold the lock, under which the reference writes too.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use mooring_host::fault;
 use mooring_host::file::{Draft, Lock, LockError};
-use mooring_host::host_local::{Content, Owner, content};
+use mooring_host::host_local::{Content, Owner, content, content_in};
 
 use super::decide::Held;
 
@@ -89,6 +89,7 @@ impl Store {
     /// All that is held. Empty files are leaks of a plugin that was killed, and go now.
     pub(super) fn held(&self) -> Result<Held, StoreError> {
         let mut held = Held::new();
+        let directory = at("read", &self.dir, File::open(&self.dir))?;
         for entry in at("read", &self.dir, fs::read_dir(&self.dir))? {
             let entry = at("read", &self.dir, entry)?;
             let name = entry.file_name();
@@ -100,7 +101,7 @@ impl Store {
             let Ok(addr) = name.parse::<IpAddr>() else {
                 continue;
             };
-            match content(&entry.path()) {
+            match content_in(&directory, &entry.file_name()) {
                 Content::Nothing => at(
                     "remove",
                     &entry.path(),
