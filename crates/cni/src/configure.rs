@@ -39,6 +39,8 @@ pub(crate) struct Options<'a> {
     pub(crate) wish: Wish,
     /// Whether the kernel looks for another host with an address where the configuration does not say.
     pub(crate) detect: bool,
+    /// The link to probe through, with its namespace, where answers do not come to the interface itself.
+    pub(crate) below: Option<(&'a Netns, &'a str)>,
     /// Parameters of the interface that are set before it has addresses, as in `("ipv4", "arp_notify", "1")`. Nothing
     /// depends on one that this kernel lacks.
     pub(crate) sysctls: &'a [(&'a str, &'a str, &'a str)],
@@ -50,6 +52,7 @@ impl Options<'_> {
         Ok(Self {
             wish: Wish::read(call.config())?,
             detect: true,
+            below: None,
             sysctls: &[],
         })
     }
@@ -75,8 +78,12 @@ pub(crate) fn configure(
         dad = prepare(netns, ifname, options.sysctls, v6.then_some(dad))?.unwrap_or(dad);
     }
     // Sysctls first: a link that runtimes left without IPv6 takes no multicast, and an answer is multicast.
-    if options.wish.ask(netns, netlink, link, &ips)? && dad == Dad::Optimistic {
-        dad = options.wish.dad(options.detect, true);
+    if options.wish.blocks() && !ips.is_empty() {
+        up(netlink, link)?;
+        let through = options.below.unwrap_or((netns, ifname));
+        if options.wish.ask(through, &ips)? && dad == Dad::Optimistic {
+            dad = options.wish.dad(options.detect, true);
+        }
     }
     let mut batch = netlink.batch();
     for change in plan(link.index, &ips, &result.routes, dad) {
@@ -120,6 +127,15 @@ fn find(netlink: &mut Netlink, ifname: &str) -> Result<Link, CniError> {
     let link = netlink.link(ifname).map_err(|e| refused(ifname, &e))?;
     link.filter(|link| link.name == ifname)
         .ok_or_else(|| CniError::internal(format!("failed to find interface {ifname:?}")))
+}
+
+fn up(netlink: &mut Netlink, link: &Link) -> Result<(), CniError> {
+    let up = Change::SetLink {
+        index: link.index,
+        change: LinkChange::up(),
+    };
+    let done = netlink.apply(&[up]);
+    done.map_err(|e| refused(&link.name, &e))
 }
 
 fn refused(ifname: &str, error: &NetlinkError) -> CniError {

@@ -28,6 +28,7 @@ fn options(detect: bool) -> Options<'static> {
     Options {
         wish: Wish::default(),
         detect,
+        below: None,
         sysctls: &[],
     }
 }

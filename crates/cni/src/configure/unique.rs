@@ -15,14 +15,11 @@
 
 use std::net::IpAddr;
 
-use mooring_api::net::{Link, LinkChange};
+use mooring_api::net::Link;
 use mooring_attach::cni::{CniError, Config, Ip};
-use mooring_host::{
-    Announced, Change, Heard, Netlink, Netns, Probe, announce_from, announce_with, probe,
-};
+use mooring_host::{Announced, Heard, Netlink, Netns, Probe, announce_from, announce_with, probe};
 use serde::Deserialize;
 
-use super::refused;
 use crate::call::Call;
 
 /// Whether an IPv6 address may be used at once.
@@ -70,27 +67,17 @@ impl Wish {
         }
     }
 
-    /// Asks the segment, where the configuration says so; whether somebody could be asked. An answer is an error. The link goes up
-    /// for it and must not have the addresses yet.
-    pub(super) fn ask(
-        self,
-        netns: &Netns,
-        netlink: &mut Netlink,
-        link: &Link,
-        ips: &[&Ip],
-    ) -> Result<bool, CniError> {
+    /// Whether the segment is asked before the addresses are used.
+    pub(super) fn blocks(self) -> bool {
+        matches!(self.probe, Probe::Block(_))
+    }
+
+    /// Asks the segment through a link that is up and has not got the addresses; whether somebody could be asked. An answer is an
+    /// error.
+    pub(super) fn ask(self, (netns, name): (&Netns, &str), ips: &[&Ip]) -> Result<bool, CniError> {
         let Probe::Block(bound) = self.probe else {
             return Ok(false);
         };
-        if ips.is_empty() {
-            return Ok(false);
-        }
-        let name = link.name.as_str();
-        let up = Change::SetLink {
-            index: link.index,
-            change: LinkChange::up(),
-        };
-        netlink.apply(&[up]).map_err(|e| refused(name, &e))?;
         let heard = probe(netns, name, &addresses(ips), bound);
         let heard =
             heard.map_err(|e| CniError::internal("cannot probe the addresses").because(&e))?;

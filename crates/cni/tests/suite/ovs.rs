@@ -2,7 +2,6 @@
 //!
 //! On this machine's kernel the switch forwards in user space (`datapath_type=netdev`); in `uml` in the kernel.
 
-mod doctor;
 mod life;
 pub(crate) mod switch;
 mod uml;
@@ -10,7 +9,9 @@ mod uml;
 use serde_json::{Value, json};
 
 use self::switch::Switch;
+use crate::segment::mac;
 use crate::stage::{Pod, Stage};
+use crate::unique;
 
 /// Addresses of 10.66.0.0/24 on `br1`.
 fn config() -> Value {
@@ -99,6 +100,40 @@ fn vlans_of_a_port_are_access_trunk_or_native() {
             "{said:?}"
         );
     }
+}
+
+#[test]
+fn an_address_is_detected_and_asked_for_as_by_every_plugin() {
+    let Some((stage, switch)) = Switch::stage("uniqueness with the ovs plugin") else {
+        return;
+    };
+    let pod = |container: &str, address: &str| {
+        let ipam = json!({"type": "static", "addresses": [{"address": address}]});
+        stage.pod(
+            container,
+            json!({"type": "ovs", "bridge": "br1", "ipam": ipam}),
+        )
+    };
+    let (four, six) = ("10.66.0.9/24", "2001:db8::9/64");
+    let owners = [pod("c4", four), pod("c6", six)];
+    for owner in &owners {
+        owner.add();
+    }
+    unique::await_address(&owners[1], "free of detection", unique::is_detected);
+    for (owner, address) in owners.iter().zip([four, six]) {
+        let late = pod("late", address).with("probe", json!("block(5000)"));
+        let (code, text) = late.refuse("ADD");
+        assert_eq!(code, 11, "{text}");
+        assert!(text.contains(&mac(owner)), "{text}");
+        assert_eq!((late.link(), switch.ports(&stage).len()), (None, 2));
+        late.end();
+    }
+    let late = pod("late6", six);
+    let result = late.add();
+    assert_eq!(unique::address(&late)["nodad"], Value::Null);
+    unique::await_address(&late, "found to be taken", |a| a["dadfailed"] == true);
+    let said = late.check(&result);
+    assert!(said.stdout.contains("used by another host"), "{said:?}");
 }
 
 #[test]

@@ -345,3 +345,36 @@ fn a_probe_that_could_ask_nobody_settles_nothing() {
     assert_eq!(seen["nodad"], json!(null), "{seen}");
     pod.del();
 }
+
+/// The other children, whose drivers not every kernel has.
+mod uml {
+    use super::*;
+
+    #[test]
+    #[ignore = "kernel: uml"]
+    fn ipvlan_and_vlan_refuse_an_address_that_is_in_use() {
+        for (plugin, more) in [
+            ("ipvlan", json!({"master": "eth1"})),
+            ("vlan", json!({"master": "eth1", "vlanId": 5})),
+        ] {
+            let what = "blocking probes of children";
+            let segment = Segment::new(what).expect("root on a kernel of our own");
+            let neighbour = &segment.neighbour;
+            neighbour.ip("link add eth1.5 link eth1 type vlan id 5");
+            neighbour.ip("link set eth1.5 up");
+            for taken in ["10.1.2.8/24", "2001:db8::8/64"] {
+                let dev = if plugin == "vlan" { "eth1.5" } else { "eth1" };
+                let dad = if taken.contains(':') { "nodad" } else { "" };
+                neighbour.ip(&format!("addr add {taken} dev {dev} {dad}"));
+                let pod = segment
+                    .stage
+                    .pod(&format!("c{}", taken.len()), more.clone());
+                let pod = pod.with("type", json!(plugin)).with("ipam", ipam(taken));
+                let (code, text) = pod.with("probe", json!("block(5000)")).refuse("ADD");
+                assert_eq!(code, 11, "{plugin}: {text}");
+                assert!(text.contains(&segment.neighbour_mac()), "{plugin}: {text}");
+                assert_eq!(segment.node_links(), ["eth1"], "{plugin}");
+            }
+        }
+    }
+}

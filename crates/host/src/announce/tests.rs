@@ -163,6 +163,10 @@ fn nobody_is_told_without_neighbours_or_without_carrier() {
     );
     let error = announce(&netns, "eth9", &address).unwrap_err();
     assert!(matches!(error, AnnounceError::Absent { .. }), "{error}");
+    for (link, addresses) in [("lo", &address[..]), ("eth1", &[]), ("eth1", &address)] {
+        let heard = probe(&netns, link, addresses, BOUND).unwrap();
+        assert_eq!(heard, Heard::NotAsked, "{link}: silence would say too much");
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Attempt<'_> {
         let made = self.make(wanted);
         fault::point("child-made");
         let link = made.map_err(|error| undo_if(call, has_early, error))?;
-        match self.finish(&link, early) {
+        match self.finish(master, &link, early) {
             Ok(result) => Ok((link, result)),
             Err((error, has_addresses)) => {
                 let removed = self.inside.apply(&[Change::DelLink(link.index)]);
@@ -59,6 +59,7 @@ impl Attempt<'_> {
     /// Addresses, configuration, announcement. With an error, whether there are addresses to give back.
     fn finish(
         &mut self,
+        master: &Link,
         link: &Link,
         early: Option<CniResult>,
     ) -> Result<CniResult, (CniError, bool)> {
@@ -82,12 +83,23 @@ impl Attempt<'_> {
         if !call.config().dns.is_empty() {
             result.dns = call.config().dns.clone();
         }
-        let outcome = self.settle(link, &result);
+        let outcome = self.settle(master, link, &result);
         outcome.map(|()| result).map_err(|e| (e, has_addresses))
     }
 
-    fn settle(&mut self, link: &Link, result: &CniResult) -> Result<(), CniError> {
+    fn settle(&mut self, master: &Link, link: &Link, result: &CniResult) -> Result<(), CniError> {
+        // A child that shares its master's MAC gets an ARP answer only when it has the address already; the master gets all of them.
+        // Without ARP (l3) it has nobody to ask.
+        let shares = matches!(link.kind, LinkKind::Ipvlan { .. }) && link.arp;
+        let node = match self.maker {
+            Some(_) if shares => {
+                Some(Netns::current().map_err(|e| failed("cannot look at the node", &e))?)
+            }
+            _ => None,
+        };
+        let home = node.as_ref().unwrap_or(self.pod);
         let options = Options {
+            below: shares.then_some((home, master.name.as_str())),
             sysctls: &NOTIFY,
             ..Options::of(self.call)?
         };
