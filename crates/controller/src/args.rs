@@ -150,7 +150,6 @@ pub(crate) struct LogArgs {
         env = "MOOR_CONTROLLER_LOG"
     )]
     pub(crate) log: String,
-    #[cfg(feature = "otlp")]
     #[arg(
         long,
         value_name = "URL",

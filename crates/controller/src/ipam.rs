@@ -80,8 +80,15 @@ async fn serve(view: &Arc<View>) -> Result<()> {
         tracing::info!(kinds = view.shelves.len(), "everything is known");
         lead(view).await;
     };
+    let others = async {
+        view.living.other_comes(world).await;
+        view.outdated();
+        view.enqueue_claims();
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         () = work => {}
+        () = others => {}
         () = changed(view) => tracing::info!("other definitions are installed; beginning again"),
         () = world.shutdown.clone().wait() => {}
         Some(ended) = tasks.join_next() => ended.context("a watch panicked")?,
@@ -106,6 +113,8 @@ async fn lead(view: &Arc<View>) {
         }
         // What is at a write finds the fence closed.
         tasks.shutdown().await;
+        view.world.metrics.leave_pools();
+        view.world.metrics.stand(view.world.role.name(), []);
         if view.world.shutdown.has_come() {
             return;
         }

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Every role asks [`Living::is_ours`] before it acts on an object of a foreign kind. Easy to get wrong: evidence may come
-//! late (a finalizer on an object), so the question is asked at every pass, not at the start.
+//! late (a finalizer on an object, a controller that is installed after us), so the question is asked at every pass, and the
+//! evidence is looked for as long as the program runs.
 
 mod dropped;
 mod others;
@@ -14,13 +15,14 @@ mod schema;
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::ObjectMeta;
 use mooring_api::label;
 
 use crate::args::{Manage, Role};
-use crate::error::Error;
+use crate::error::{Error, chain};
 use crate::world::World;
 
 #[cfg(test)]
@@ -28,10 +30,15 @@ pub(crate) use dropped::LAST_APPLIED;
 pub(crate) use dropped::lost;
 pub(crate) use schema::{Need, Schemas};
 
+/// Between two looks for others.
+const AGAIN: Duration = Duration::from_secs(15);
+
 /// What is known of the others.
 #[derive(Debug)]
 pub(crate) struct Living {
     manage: Manage,
+    /// Whose kinds.
+    role: Role,
     seen: Mutex<Option<String>>,
     told: Mutex<BTreeSet<String>>,
     /// What the installed definitions have.
@@ -62,12 +69,13 @@ impl Living {
             );
         }
         let schemas = Schemas::compare(&world.client, needs).await?;
-        Ok(Self::new(world.args.manage, seen, schemas))
+        Ok(Self::new(world.args.manage, role, seen, schemas))
     }
 
-    fn new(manage: Manage, seen: Option<String>, schemas: Schemas) -> Self {
+    fn new(manage: Manage, role: Role, seen: Option<String>, schemas: Schemas) -> Self {
         Self {
             manage,
+            role,
             seen: Mutex::new(seen),
             told: Mutex::default(),
             schemas,
@@ -113,6 +121,29 @@ impl Living {
         );
         *seen = Some(who.to_owned());
         true
+    }
+
+    /// Looks for others that come later. Returns when there is one; never where nobody needs to look.
+    pub(crate) async fn other_comes(&self, world: &World) {
+        loop {
+            tokio::time::sleep(AGAIN).await;
+            if self.manage != Manage::Auto || self.other().is_some() {
+                return std::future::pending().await;
+            }
+            match others::seen(world, self.role).await {
+                Ok(None) => {}
+                Ok(Some(who)) => {
+                    tracing::info!(
+                        who,
+                        "another controller has come; only labelled objects are ours"
+                    );
+                    let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+                    *seen = Some(who);
+                    return;
+                }
+                Err(error) => tracing::debug!(error = chain(&error), "cannot look for others"),
+            }
+        }
     }
 
     /// Says on an object, once, that it is not ours and how it would be.
@@ -168,7 +199,12 @@ mod tests {
     fn the_label_is_needed_only_where_another_controller_is_seen() {
         let bare = ObjectMeta::default();
         let living = |manage, seen: Option<&str>| {
-            Living::new(manage, seen.map(str::to_owned), Schemas::default())
+            Living::new(
+                manage,
+                Role::Ipam,
+                seen.map(str::to_owned),
+                Schemas::default(),
+            )
         };
         for (manage, seen, expected) in [
             (Manage::Auto, None, (true, true)),
@@ -185,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_finalizer_of_another_controller_is_evidence() {
-        let living = Living::new(Manage::Auto, None, Schemas::default());
+        let living = Living::new(Manage::Auto, Role::Ipam, None, Schemas::default());
         let mut metadata = ObjectMeta {
             finalizers: Some(vec!["example.org/other".to_owned()]),
             ..ObjectMeta::default()

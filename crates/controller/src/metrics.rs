@@ -1,9 +1,11 @@
 //! What is counted. Labels are roles, kinds and reasons, all from fixed lists; never a name of an object, except a
 //! pool's, since pools are few and their fill is what an alert needs.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use mooring_api::Code;
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -52,6 +54,10 @@ pub(crate) struct Metrics {
     pub(crate) writes: Family<Of, Counter>,
     /// Findings that were put on objects, by kind and code.
     pub(crate) findings: Family<Pass, Counter>,
+    /// Objects that carry a finding at this moment, by kind and code; written by [`Metrics::stand`].
+    standing: Family<Pass, Gauge>,
+    /// The same by role, since each knows only its own.
+    stood: Mutex<BTreeMap<&'static str, HashMap<Pass, i64>>>,
     /// Whether we lead, per role.
     pub(crate) leads: Family<RoleLabels, Gauge>,
     /// Share of a pool that is used or reserved, from 0 to 1.
@@ -90,6 +96,12 @@ impl Metrics {
             "Findings that were put on objects, by kind and code",
             findings.clone(),
         );
+        let standing = Family::default();
+        registry.register(
+            "standing_findings",
+            "Objects that carry a finding at this moment, by kind and code",
+            standing.clone(),
+        );
         let leads = Family::default();
         registry.register(
             "leader",
@@ -120,6 +132,8 @@ impl Metrics {
             seconds,
             writes,
             findings,
+            standing,
+            stood: Mutex::default(),
             leads,
             pool_fill,
             pool_free,
@@ -130,6 +144,35 @@ impl Metrics {
     /// A write to the API server.
     pub(crate) fn wrote(&self, kind: &'static str) {
         self.writes.get_or_create(&Of { kind }).inc();
+    }
+
+    /// What stands on the objects of a role now, as kind and reason of a condition; nothing where another replica leads.
+    /// A reason that is no finding's is not counted.
+    pub(crate) fn stand<'a>(
+        &self,
+        role: &'static str,
+        found: impl IntoIterator<Item = (&'static str, &'a str)>,
+    ) {
+        let mut counts: HashMap<Pass, i64> = HashMap::new();
+        for (kind, reason) in found {
+            if let Ok(code) = reason.parse::<Code>() {
+                let outcome = code.as_str();
+                *counts.entry(Pass { kind, outcome }).or_default() += 1;
+            }
+        }
+        let mut stood = self.stood.lock().unwrap_or_else(PoisonError::into_inner);
+        stood.insert(role, counts);
+        // What is gone must not stay, and a family cannot say what it has.
+        self.standing.clear();
+        for (pass, count) in stood.values().flatten() {
+            self.standing.get_or_create(pass).set(*count);
+        }
+    }
+
+    /// Another replica leads: what it says of pools counts, and not what we saw last.
+    pub(crate) fn leave_pools(&self) {
+        self.pool_fill.clear();
+        self.pool_free.clear();
     }
 
     /// The text that a scraper reads.
@@ -155,6 +198,30 @@ mod tests {
             text.contains("mooring_writes_total{kind=\"IPClaim\"} 2"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_stands_is_what_each_role_said_last() {
+        let metrics = Metrics::new();
+        metrics.stand(
+            "ipam",
+            [("IPClaim", "AddressHeld"), ("IPClaim", "AddressHeld")],
+        );
+        metrics.stand(
+            "packages",
+            [("PackageVariant", "PackageBusy"), ("PackageVariant", "Odd")],
+        );
+        let text = metrics.text();
+        let line = r#"mooring_standing_findings{kind="IPClaim",outcome="AddressHeld"} 2"#;
+        assert!(text.contains(line), "{text}");
+        assert!(
+            text.contains("PackageBusy") && !text.contains("Odd"),
+            "{text}"
+        );
+        metrics.stand("ipam", []);
+        let text = metrics.text();
+        assert!(!text.contains("AddressHeld"), "{text}");
+        assert!(text.contains("PackageBusy"), "{text}");
     }
 
     #[test]

@@ -151,11 +151,18 @@ pub(crate) async fn run(world: World) -> Result<()> {
     let events = watcher(api, watcher::Config::default())
         .default_backoff()
         .reflect(writer);
-    Controller::for_stream(told(events, store.clone(), Gone::Not), store)
+    let passes = Controller::for_stream(told(events, store.clone(), Gone::Not), store)
         .graceful_shutdown_on(shutdown.wait())
-        .run(reconcile, |_, error, _| match *error {}, role)
-        .for_each(|_| std::future::ready(()))
-        .await;
+        .run(reconcile, |_, error, _| match *error {}, role.clone())
+        .for_each(|_| std::future::ready(()));
+    let others = async {
+        role.living.other_comes(&role.world).await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = passes => {}
+        () = others => {}
+    }
     Ok(())
 }
 
@@ -216,14 +223,13 @@ impl Role {
             memory.refused = None;
         }
         memory.seen = Some(seen);
-        let outcome = self.pass(root, &namespace, &name, &mut memory).await;
-        memory.due = outcome
-            .as_ref()
-            .ok()
-            .copied()
-            .flatten()
-            .map(|wait| Instant::now() + wait);
-        self.world.finish(KIND, &name, now, outcome)
+        let work = async {
+            let outcome = self.pass(root, &namespace, &name, &mut memory).await;
+            let again = outcome.as_ref().ok().copied().flatten();
+            memory.due = again.map(|wait| Instant::now() + wait);
+            outcome
+        };
+        self.world.pass(KIND, &name, work).await
     }
 
     /// One pass; says when the next is due.

@@ -1,7 +1,6 @@
-//! The log: JSON lines where nobody watches, text in a terminal; with the feature `otlp` also spans for a collector.
+//! The log: JSON lines where nobody watches, text in a terminal; and spans for a collector where one is named.
 //! Secrets never reach it, since no type that holds one prints it.
 
-#[cfg(feature = "otlp")]
 mod otlp;
 
 use std::io::IsTerminal as _;
@@ -15,11 +14,9 @@ use crate::args::{LogArgs, LogFormat};
 /// What ends with the program. Keep it until then.
 #[must_use]
 pub(crate) struct Telemetry {
-    #[cfg(feature = "otlp")]
     spans: Option<opentelemetry_sdk::trace::SdkTracerProvider>,
 }
 
-#[cfg(feature = "otlp")]
 impl Drop for Telemetry {
     fn drop(&mut self) {
         if let Some(Err(error)) = self.spans.take().map(|spans| spans.shutdown()) {
@@ -45,12 +42,15 @@ pub(crate) fn start(args: &LogArgs) -> Telemetry {
     };
     let lines = fmt::layer().with_writer(std::io::stderr);
     let lines = if json {
-        lines.json().flatten_event(true).boxed()
+        lines
+            .json()
+            .flatten_event(true)
+            .with_span_list(false)
+            .boxed()
     } else {
         lines.with_target(false).boxed()
     };
     let log = tracing_subscriber::registry().with(filter).with(lines);
-    #[cfg(feature = "otlp")]
     let (log, spans) = {
         let made = args.otlp_endpoint.as_deref().map(otlp::layer).transpose();
         let (layer, spans) = made
@@ -65,8 +65,5 @@ pub(crate) fn start(args: &LogArgs) -> Telemetry {
     for what in wrong {
         tracing::warn!("{what}");
     }
-    Telemetry {
-        #[cfg(feature = "otlp")]
-        spans,
-    }
+    Telemetry { spans }
 }

@@ -14,6 +14,7 @@ use mooring_api::Time;
 use mooring_book::{Entry, KubeOptions, KubeStore, Writers};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tracing::{Instrument as _, field};
 
 use crate::args::{Args, Role};
 use crate::backoff::Backoff;
@@ -171,7 +172,20 @@ impl World {
         }
     }
 
-    /// Counts a pass and says when the next is due. Every reconciler ends with it.
+    /// One pass of a reconciler: in a span of its own, counted, and with the time when the next is due.
+    pub(crate) async fn pass(
+        &self,
+        kind: &'static str,
+        object: &str,
+        work: impl Future<Output = Result<Option<Duration>, Error>>,
+    ) -> Action {
+        let began = Instant::now();
+        let role = self.role.name();
+        let span = tracing::info_span!("pass", role, kind, object, outcome = field::Empty);
+        let outcome = work.instrument(span.clone()).await;
+        span.in_scope(|| self.finish(kind, object, began, outcome))
+    }
+
     pub(crate) fn finish(
         &self,
         kind: &'static str,
@@ -189,6 +203,7 @@ impl World {
             outcome: label,
         };
         self.metrics.passes.get_or_create(&pass).inc();
+        tracing::Span::current().record("outcome", label);
         match outcome {
             Ok(again) => {
                 self.backoff.succeeded(object);

@@ -16,7 +16,7 @@ mod report;
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::channel::mpsc;
@@ -58,15 +58,14 @@ pub(super) fn start(view: &Arc<View>, tasks: &mut JoinSet<()>) {
 }
 
 async fn reconcile(view: &Arc<View>, nth: usize, object: &DynamicObject) -> Action {
-    let began = Instant::now();
     let kind = view.shelves[nth].what().kind();
     let name = format!(
         "{kind}/{}/{}",
         object.namespace().unwrap_or_default(),
         object.name_any()
     );
-    let outcome = pass(view, nth, object).await;
-    view.world.finish(kind, &name, began, outcome)
+    let work = pass(view, nth, object);
+    view.world.pass(kind, &name, work).await
 }
 
 async fn pass(

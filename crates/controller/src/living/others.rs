@@ -43,7 +43,7 @@ const OTHERS: [Other; 4] = [
         name: "Porch",
         group: "porch.kpt.dev",
         deployment: "",
-        finalizer: "",
+        finalizer: "config.porch.kpt.dev/packagevariants",
     },
     Other {
         role: Role::Sync,
@@ -67,7 +67,7 @@ pub(super) async fn seen(world: &World, role: Role) -> Result<Option<String>, Er
         return Ok(None);
     }
     let api: Api<Deployment> = Api::all(world.client.clone());
-    let deployments = match api.list_metadata(&ListParams::default()).await {
+    let deployments = match api.list_metadata(&ListParams::default().match_any()).await {
         Ok(list) => list.items,
         Err(kube::Error::Api(status)) if status.code == 403 => {
             tracing::debug!(

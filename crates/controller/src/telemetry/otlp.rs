@@ -1,4 +1,4 @@
-//! Spans for a collector, by OTLP over plain HTTP. Only with the feature `otlp`.
+//! Spans for a collector, by OTLP over plain HTTP.
 //!
 //! Easy to get wrong: spans are sent in batches by a thread of their own; what was not sent when the program ends is
 //! lost, unless the provider is shut down first.

@@ -10,6 +10,7 @@
 //! everything it sees uses [`Controller::shared`], or a server of its own.
 
 mod cluster;
+mod collector;
 mod program;
 
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 pub(crate) use cluster::Cluster;
+pub(crate) use collector::Collector;
 pub(crate) use program::Controller;
 
 /// How long a state may take to come.

@@ -18,12 +18,12 @@ const GROUP: &str = "/apis/ipam.resource.nephio.org/v1alpha1";
 const LEASES: &str = "/apis/mooring.dev/v1alpha1/ipleases";
 
 /// The path of a claim.
-fn claim_path(namespace: &str, name: &str) -> String {
+pub(crate) fn claim_path(namespace: &str, name: &str) -> String {
     format!("{GROUP}/namespaces/{namespace}/ipclaims/{name}")
 }
 
 /// A claim in the instance that has its namespace's name.
-fn claim(namespace: &str, name: &str) -> Value {
+pub(crate) fn claim(namespace: &str, name: &str) -> Value {
     json!({
         "apiVersion": "ipam.resource.nephio.org/v1alpha1", "kind": "IPClaim",
         "metadata": { "name": name, "namespace": namespace },
@@ -32,7 +32,7 @@ fn claim(namespace: &str, name: &str) -> Value {
 }
 
 /// A namespace, an instance of that name, and its prefixes with what else their spec says.
-fn site(cluster: &Cluster, namespace: &str, prefixes: &[(&str, &str, Value)]) {
+pub(crate) fn site(cluster: &Cluster, namespace: &str, prefixes: &[(&str, &str, Value)]) {
     cluster.namespace(namespace);
     let instance = json!({
         "apiVersion": "ipam.resource.nephio.org/v1alpha1", "kind": "NetworkInstance",

@@ -1,13 +1,18 @@
-//! The program itself: it becomes ready, it leads, it ends when asked, it starts again after a kill.
+//! The program itself: it becomes ready, it leads, it tells a collector, it ends when asked, it starts again after a kill.
 
-use crate::harness::{Cluster, Controller, until};
+use serde_json::json;
+
+use crate::harness::{Cluster, Collector, Controller, await_condition, until};
+use crate::ipam::{claim, claim_path, site};
 
 #[test]
 fn the_program_becomes_ready_leads_ends_with_zero_when_asked_and_starts_again_after_a_kill() {
     let Some(cluster) = Cluster::own() else {
         return;
     };
-    let mut controller = Controller::start(&cluster, &["ipam"], &[]);
+    let collector = Collector::start();
+    let args = ["--otlp-endpoint", &collector.endpoint()];
+    let mut controller = Controller::start(&cluster, &["ipam"], &args);
     until("the replica leads", || {
         let leads = controller.metric("mooring_leader", &[("role", "ipam")]);
         (leads == Some(1.0))
@@ -18,7 +23,15 @@ fn the_program_becomes_ready_leads_ends_with_zero_when_asked_and_starts_again_af
         "/apis/coordination.k8s.io/v1/namespaces/mooring-system/leases/moor-controller-ipam";
     let holder = |lease: &serde_json::Value| lease["spec"]["holderIdentity"].clone();
     assert!(holder(&cluster.get(lease).unwrap()).is_string());
+    site(&cluster, "spans", &[("n3", "10.9.0.0/24", json!({}))]);
+    let path = claim_path("spans", "c1");
+    cluster.create(path.trim_end_matches("/c1"), &claim("spans", "c1"));
+    await_condition(&cluster, &path, "Ready", ("True", "Ready"));
     assert_eq!(controller.terminate(), Some(0), "{}", controller.log());
+    // What was not sent before is sent at the end, so that nothing is waited for here.
+    for part in ["pass", "moor-controller", "IPClaim/spans/c1", "Done"] {
+        assert!(collector.has(part), "no {part}\n{}", controller.log());
+    }
     let left = holder(&cluster.get(lease).unwrap());
     assert!(left.is_null(), "the Lease is given up: {left}");
     controller.restart();

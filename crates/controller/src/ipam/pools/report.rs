@@ -17,6 +17,7 @@ const KEYS: [&str; 4] = ["size", "used", "reserved", "free"];
 
 pub(super) async fn report(view: &View, rows: &Rows) -> Result<(), Error> {
     gauges(view, rows);
+    standing(view);
     for shelf in view.shelves.iter().filter(|s| s.what().is_pool()) {
         for object in shelf.store.state() {
             if object.metadata.deletion_timestamp.is_some() {
@@ -41,8 +42,7 @@ pub(super) async fn report(view: &View, rows: &Rows) -> Result<(), Error> {
 fn gauges(view: &View, rows: &Rows) {
     let metrics = &view.world.metrics;
     // Pools that are gone must not stay: there is no way to see which they are.
-    metrics.pool_fill.clear();
-    metrics.pool_free.clear();
+    metrics.leave_pools();
     for (instance, pool, fill) in &rows.gauges {
         let labels = PoolLabels {
             instance: instance.to_string(),
@@ -55,6 +55,24 @@ fn gauges(view: &View, rows: &Rows) {
             .get_or_create(&labels)
             .set(fill.free as f64);
     }
+}
+
+/// What stands on pools and claims, by their own words: whatever we said last, or a leader before us.
+fn standing(view: &View) {
+    let all: Vec<_> = view
+        .shelves
+        .iter()
+        .flat_map(|shelf| {
+            let kind = shelf.what().kind();
+            shelf.store.state().into_iter().map(move |o| (kind, o))
+        })
+        .collect();
+    let refused = all.iter().filter_map(|(kind, object)| {
+        let ready = ready_of(object.data.get("status")?)?;
+        let reason = ready["reason"].as_str()?;
+        (ready["status"] == "False").then_some((*kind, reason))
+    });
+    view.world.metrics.stand(view.world.role.name(), refused);
 }
 
 async fn one(view: &View, shelf: &Shelf, of: &DynamicObject, rows: &Rows) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{GROUP, all_ready, assert_one_lease_each, claim, claim_path, site};
 use crate::harness::{Cluster, Controller, await_condition, until, until_within};
@@ -70,6 +70,17 @@ fn a_controller_killed_in_the_middle_of_two_hundred_claims_leaves_no_duplicate_a
     assert_one_lease_each(&cluster, ns, &ready);
 }
 
+/// Every claim and lease, with the number of its last write.
+fn versions(cluster: &Cluster, ns: &str) -> BTreeMap<String, String> {
+    let claims = cluster.list(&claims_of(ns));
+    let leases = super::leases(cluster, ns);
+    let version = |o: &Value| {
+        let of = |field: &str| o["metadata"][field].as_str().unwrap_or_default().to_owned();
+        (of("uid"), of("resourceVersion"))
+    };
+    claims.iter().chain(&leases).map(version).collect()
+}
+
 #[test]
 fn a_leader_that_stood_still_past_its_lease_writes_nothing_when_it_goes_on() {
     let Some(cluster) = Cluster::own() else {
@@ -104,11 +115,13 @@ fn a_leader_that_stood_still_past_its_lease_writes_nothing_when_it_goes_on() {
     });
     made(40, 80);
     until_within(LONG, "all are Ready", || all_ready(&cluster, ns, 80));
+    let before = versions(&cluster, ns);
     // Metrics of a frozen process cannot be read; its own count is read when it goes on.
     first.thaw();
     until("it sees that it does not lead", || {
         (!leads(&first)).then_some(()).ok_or_else(|| first.log())
     });
+    assert_eq!(before, versions(&cluster, ns), "a late write came through");
     let late = first.metric("mooring_writes_total", &[]).map(f64::to_bits);
     made(80, 120);
     let ready = until_within(LONG, "all are Ready", || all_ready(&cluster, ns, 120));

@@ -117,11 +117,8 @@ fn on_published_definitions_dropped_ranges_give_nothing_and_their_twin_does() {
     await_condition(&cluster, &claim_path("twin", "broken"), "Ready", READY);
 }
 
-#[test]
-fn where_nephio_s_backend_runs_only_labelled_objects_are_ours() {
-    let Some(cluster) = Cluster::own() else {
-        return;
-    };
+/// Nephio's resource backend, as far as it is known by its name.
+fn install_backend(cluster: &Cluster) {
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": { "name": "resource-backend-controller", "namespace": "default" },
@@ -130,6 +127,26 @@ fn where_nephio_s_backend_runs_only_labelled_objects_are_ours() {
             "spec": { "containers": [{ "name": "a", "image": "none.invalid/a" }] } } },
     });
     cluster.create("/apis/apps/v1/namespaces/default/deployments", &deployment);
+}
+
+/// Waits until an object's Event says that it is left alone.
+#[track_caller]
+fn left_alone(cluster: &Cluster, ns: &str, name: &str) {
+    until("an Event says that it is left alone", || {
+        let events = cluster.events(ns, name);
+        let told = events
+            .iter()
+            .any(|e| e.starts_with("NotManaged: ") && e.contains("resource backend"));
+        told.then_some(()).ok_or(format!("{events:?}"))
+    });
+}
+
+#[test]
+fn where_nephio_s_backend_runs_only_labelled_objects_are_ours() {
+    let Some(cluster) = Cluster::own() else {
+        return;
+    };
+    install_backend(&cluster);
     let ns = "beside";
     site(&cluster, ns, &[("n3", "10.9.0.0/24", json!({}))]);
     let label = json!({ "metadata": { "labels": { "mooring.dev/managed": "true" } } });
@@ -143,13 +160,7 @@ fn where_nephio_s_backend_runs_only_labelled_objects_are_ours() {
     ours["metadata"]["labels"] = label["metadata"]["labels"].clone();
     cluster.create(&claims, &ours);
     await_condition(&cluster, &claim_path(ns, "ours"), "Ready", READY);
-    until("an Event says that it is left alone", || {
-        let events = cluster.events(ns, "theirs");
-        let told = events
-            .iter()
-            .any(|e| e.starts_with("NotManaged: ") && e.contains("resource backend"));
-        told.then_some(()).ok_or(format!("{events:?}"))
-    });
+    left_alone(&cluster, ns, "theirs");
     let theirs = cluster.get(&claim_path(ns, "theirs")).unwrap();
     assert_eq!(condition(&theirs, "Ready"), None);
     // Handed over by a label.
@@ -167,7 +178,7 @@ fn the_older_group_is_served_where_it_is_installed_and_what_is_made_follows_the_
     cluster.install(&root.join("deploy/chart/mooring/files/alias-crds"));
     let ns = "older";
     site(&cluster, ns, &[("n3", "10.9.0.0/24", json!({}))]);
-    let _controller = Controller::start(&cluster, &["ipam"], &[]);
+    let controller = Controller::start(&cluster, &["ipam"], &[]);
     let old = format!("/apis/ipam.nephio.org/v1alpha1/namespaces/{ns}");
     let mut made = claim(ns, "upf");
     made["apiVersion"] = json!("ipam.nephio.org/v1alpha1");
@@ -178,4 +189,18 @@ fn the_older_group_is_served_where_it_is_installed_and_what_is_made_follows_the_
     assert_eq!(allocation["spec"]["prefix"], "10.9.0.2/32");
     let newer = format!("{GROUP}/namespaces/{ns}/ipallocations/upf");
     assert_eq!(cluster.get(&newer), None);
+    // It comes after us: from then on it has what is not labelled, and what was ours keeps its address.
+    install_backend(&cluster);
+    until("the other one is seen", || {
+        let log = controller.log();
+        let seen = log.contains("another controller has come");
+        seen.then_some(()).ok_or(log)
+    });
+    cluster.create(
+        &format!("{GROUP}/namespaces/{ns}/ipclaims"),
+        &claim(ns, "late"),
+    );
+    left_alone(&cluster, ns, "late");
+    let kept = cluster.get(&format!("{old}/ipclaims/upf")).unwrap();
+    assert_eq!(kept["status"]["prefix"], "10.9.0.2/24");
 }
