@@ -24,7 +24,7 @@ const ROWS: &[Row] = &[
         plugin: "macvlan",
         base: STATIC,
         texts: "name type cniVersion ipam.type master mode mac probe",
-        others: "ipam dns args args.cni runtimeConfig mtu linkInContainer bcqueuelen hostReach hostReach.addresses \
+        others: "ipam dns args args.cni runtimeConfig mtu linkInContainer enabledad bcqueuelen hostReach hostReach.addresses \
             prevResult prevResult.ips prevResult.interfaces prevResult.routes dns.nameservers",
     },
     Row {
