@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::host_device::qemu::{Machine, interface, ip, picture, until};
+use crate::host_device::qemu::{Machine, Pod, interface, ip, picture, until};
 
 const PF: &str = "0000:01:00.0";
 
@@ -145,32 +145,77 @@ fn a_setting_that_the_card_does_not_know_is_refused_and_the_vf_is_as_it_was() {
     pod.del();
 }
 
+/// What comes between a kill and the last DEL, in turn: nothing, ADD again, the end of the namespace, GC, and another pod that gets the VF
+/// when the first one is gone, before anybody has cleaned up after it.
+fn follow(machine: &Machine, bdf: &str, pod: &Pod<'_>, n: usize) {
+    match n % 5 {
+        1 => {
+            let result = pod.add();
+            pod.check(&result).ok();
+        }
+        2 => {
+            pod.end();
+            until("the VF", || interface(bdf));
+        }
+        3 => {
+            let mut gc = config(bdf);
+            gc["cni.dev/valid-attachments"] = json!([]);
+            let gc = machine.pod(&format!("{}-gc", pod.name), gc);
+            gc.call("GC", &[]).ok();
+        }
+        4 => {
+            pod.end();
+            until("the VF", || interface(bdf));
+            let other = machine.pod(&format!("{}-other", pod.name), config(bdf));
+            let result = other.add();
+            pod.del();
+            other.check(&result).ok();
+            other.del();
+        }
+        _ => {}
+    }
+}
+
 #[test]
 #[ignore = "kernel: qemu"]
 fn a_vf_survives_a_kill_at_every_step() {
     let machine = Machine::new();
     let (pf, bdf, name) = vf();
     let (before, link) = (settings(&pf, &name), picture(&name));
-    let file = machine.root().join("points");
-    let noted = file.display().to_string();
     let counted = machine.pod("vf-count", config(&bdf));
-    counted.call("ADD", &[("MOOR_CNI_POINTS", &noted)]).ok();
-    counted.del();
-    let points = std::fs::read_to_string(file).unwrap();
-    for wanted in ["vf-recorded", "vf-set", "device-moved"] {
-        assert!(points.contains(wanted), "{points}");
+    let points = |verb: &str| {
+        let file = machine.root().join(verb);
+        let noted = file.display().to_string();
+        counted.call(verb, &[("MOOR_CNI_POINTS", &noted)]).ok();
+        let text = std::fs::read_to_string(file).unwrap();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (add, del) = (points("ADD"), points("DEL"));
+    for (wanted, points) in [
+        ("vf-recorded", &add),
+        ("vf-set", &add),
+        ("device-moved", &add),
+        ("vf-restored", &del),
+    ] {
+        assert!(points.iter().any(|p| p == wanted), "{wanted}: {points:?}");
     }
-    for (n, point) in points.lines().enumerate() {
-        let pod = machine.pod(&format!("vf-killed{n}"), config(&bdf));
-        assert_ne!(
-            pod.call("ADD", &[("MOOR_CNI_DIE_AT", point)]).code,
-            Some(0),
-            "{point}"
-        );
-        pod.del();
-        assert_eq!(settings(&pf, &name), before, "killed after {point}");
-        assert_eq!(picture(&name), link, "killed after {point}");
-        assert_eq!(machine.records(), 0, "killed after {point}");
+    for (verb, points) in [("ADD", add), ("DEL", del)] {
+        for (n, point) in points.iter().enumerate() {
+            let pod = machine.pod(&format!("vf-{verb}{n}"), config(&bdf));
+            if verb == "DEL" {
+                pod.add();
+            }
+            let nth = (n + 1).to_string();
+            let said = pod.call(verb, &[("MOOR_CNI_DIE_AT", &nth)]);
+            assert_eq!(said.code, None, "{verb} {point}: {said:?}");
+            follow(&machine, &bdf, &pod, n);
+            pod.del();
+            let when = format!("{verb} killed after {point}, then {}", n % 5);
+            assert_eq!(settings(&pf, &name), before, "{when}");
+            assert_eq!(picture(&name), link, "{when}");
+            assert_eq!(machine.records(), 0, "{when}");
+        }
+        println!("{verb} was killed at {points:?}");
     }
 }
 
