@@ -6,6 +6,7 @@
 //! it exists), flushed, and deleted in the same transaction.
 
 pub mod masquerade;
+pub mod note;
 pub mod spoof;
 
 use std::time::Duration;

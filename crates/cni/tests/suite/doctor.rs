@@ -10,7 +10,7 @@ use std::path::Path;
 use mooring_testkit::Said;
 use serde_json::{Value, json};
 
-use crate::host_device::bed::Bed;
+use crate::host_device::bed::{Bed, read};
 use crate::protocol::{PROGRAM, plugins};
 use crate::stage::{Pod, Stage, Tools};
 
@@ -275,6 +275,11 @@ fn the_doctor_finds_what_a_dead_pod_left_and_fix_takes_that_and_nothing_of_the_l
     assert_eq!(belongings(&bed, &living), had);
     let rules = stage.rules();
     assert!(!rules.contains("dead"), "{rules}");
+    let notes = stage.root().join("run/cni/moor/rules");
+    let notes = std::fs::read_dir(notes).unwrap().map(|e| e.unwrap().path());
+    let notes: Vec<Value> = notes.map(|path| read(&path)).collect();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert_eq!(notes[0]["container"], "alive");
     let verdicts = fixed["attachments"].as_array().unwrap().iter();
     let verdicts: Vec<&Value> = verdicts
         .filter(|a| a["container"] == "alive")

@@ -42,7 +42,11 @@ pub(super) fn fix(doctor: &Doctor, report: &Report) -> Vec<Done> {
     done.extend(with_devices(doctor));
     let tuning = dead(Sort::Tuning).into_iter().map(|k| tuning(doctor, k));
     done.extend(tuning);
-    done.extend(dead(Sort::Rule).into_iter().map(|k| rule(doctor, k)));
+    let rules = dead(Sort::Rule);
+    done.extend(rules.iter().map(|k| rule(doctor, k)));
+    if !rules.is_empty() {
+        done.extend(again(doctor, |view| notes(view, &rules)).err().map(Err));
+    }
     done.extend(dead(Sort::Port).into_iter().map(port));
     done
 }
@@ -224,6 +228,18 @@ fn rule(doctor: &Doctor, kept: &Kept) -> Done {
         Ok(false) => Ok(left_alone(kept)),
         Err(error) => Err(failed(&named, &error)),
     }
+}
+
+/// Forgets those of the cleaned who have no rule any more; for the others a DEL looks there.
+fn notes(view: &View<'_>, cleaned: &[&Kept]) -> Result<(), Finding> {
+    let left = programs::of_rules(view).map_err(|e| failed("notes of rules", &e))?;
+    for (path, note) in programs::notes(view) {
+        let is_its = |k: &Kept| k.who.container == note.container && k.who.ifname == note.ifname;
+        if cleaned.iter().any(|k| is_its(k)) && !left.iter().any(is_its) {
+            file::remove(&path).map_err(|e| failed("the note of a rule", &e))?;
+        }
+    }
+    Ok(())
 }
 
 fn spoofing(id: &str) -> Result<bool, NftError> {

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{amd, libcni, sriov, tuning};
 use crate::User;
 use crate::host_local::{self, Content};
+use crate::nft::note::Note;
 use crate::pci::Bdf;
 
 /// Whatever the bytes are, no reader panics; and what one of them reads is written and read back to the same.
@@ -39,6 +40,9 @@ pub fn fuzz_foreign(data: &[u8]) {
         let _ = cached.addresses();
         let plugins = cached.configuration().map(|c| libcni::plugins(&c));
         assert!(plugins.is_none_or(|list| list.len() <= data.len()));
+    }
+    if let Some(note) = Note::parse(data) {
+        assert_eq!(Note::parse(&note.to_bytes()), Some(note));
     }
     if let Some(user) = User::parse(data) {
         assert_eq!(User::parse(&user.to_bytes()), Some(user));

@@ -7,29 +7,15 @@
 
 use std::path::PathBuf;
 
-use mooring_attach::cni::{CniError, read};
+use mooring_attach::cni::CniError;
 use mooring_host::file;
-use serde::Deserialize;
-use serde_json::json;
+use mooring_host::nft::note::{self, Note};
 
 use super::mark::Mark;
 use crate::call::Call;
 
-#[derive(Deserialize)]
-struct Note {
-    network: String,
-    container: String,
-    ifname: String,
-}
-
-impl From<Note> for Mark {
-    fn from(note: Note) -> Self {
-        Self::new(&note.network, &note.container, &note.ifname)
-    }
-}
-
 fn dir(call: &Call) -> PathBuf {
-    call.paths.own.join("rules")
+    note::dir(&call.paths.own)
 }
 
 fn path(call: &Call, mark: &Mark) -> PathBuf {
@@ -39,17 +25,22 @@ fn path(call: &Call, mark: &Mark) -> PathBuf {
 /// Notes that the attachment is about to have rules.
 pub(super) fn write(call: &Call, mark: &Mark) -> Result<(), CniError> {
     let path = path(call, mark);
-    let note =
-        json!({"network": mark.network(), "container": mark.container(), "ifname": mark.ifname()});
-    file::write_atomic(&path, note.to_string().as_bytes())
+    let note = Note {
+        network: mark.network().to_owned(),
+        container: mark.container().to_owned(),
+        ifname: mark.ifname().to_owned(),
+    };
+    file::write_atomic(&path, &note.to_bytes())
         .map_err(|e| CniError::io(format!("cannot write {}", path.display()), e))
 }
 
 /// The attachment as it was when it got its rules; none where it has none of ours.
 pub(super) fn of(call: &Call, mark: &Mark) -> Option<Mark> {
     let text = file::read(path(call, mark)).ok().flatten()?;
-    // Also where it cannot be read: there is one.
-    Some(parse(&text).unwrap_or_else(|| mark.clone()))
+    // Also where it cannot be read: there is one. Only the network may differ; anybody else's rules are not this call's.
+    let network = Note::parse(&text).map(|note| note.network);
+    let network = network.as_deref().unwrap_or(mark.network());
+    Some(Mark::new(network, mark.container(), mark.ifname()))
 }
 
 /// Forgets an attachment whose rules are gone.
@@ -64,13 +55,9 @@ pub(super) fn remove(call: &Call, mark: &Mark) -> Result<(), CniError> {
 /// Forgets those attachments of `network` that are not valid, once their rules are gone.
 pub(super) fn sweep(call: &Call, network: &str, valid: &[Mark]) -> Result<(), CniError> {
     let entries = std::fs::read_dir(dir(call)).into_iter().flatten().flatten();
-    let notes = entries.filter_map(|entry| parse(&file::read(entry.path()).ok()??));
+    let notes = entries.filter_map(|entry| Note::parse(&file::read(entry.path()).ok()??));
+    let notes = notes.map(|note| Mark::new(&note.network, &note.container, &note.ifname));
     let dead = notes.filter(|mark| mark.network() == network && !valid.contains(mark));
     let errors: Vec<CniError> = dead.filter_map(|mark| remove(call, &mark).err()).collect();
     CniError::all(errors).map_or(Ok(()), Err)
-}
-
-fn parse(text: &[u8]) -> Option<Mark> {
-    let value = serde_json::from_slice(text).ok()?;
-    read::<Note>(&value).ok().map(Mark::from)
 }

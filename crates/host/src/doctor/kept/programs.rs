@@ -9,7 +9,8 @@ use mooring_attach::cni::member;
 use serde_json::Value;
 
 use super::super::attachments::Attachment;
-use super::{Kept, Seen, Sort, View, Who, best};
+use super::{Kept, Seen, Sort, View, Who, best, listed};
+use crate::nft::note::{self, Note};
 use crate::nft::{NftError, Rule, masquerade, spoof};
 use crate::ovs::{self, Database, OTHER_OWNER, OWNER, OvsError, Port};
 use crate::{Life, Netlink, Netns};
@@ -23,19 +24,32 @@ pub(super) fn rules(view: &View<'_>, seen: &mut Seen) {
     if crate::nft::present().is_err() {
         return;
     }
-    match find_rules(view) {
+    match of_rules(view) {
         Ok(kept) => seen.kept.extend(kept),
         Err(error) => seen.silent.push(format!("nftables: {error}")),
     }
 }
 
-fn find_rules(view: &View<'_>) -> Result<Vec<Kept>, NftError> {
+/// The notes that our own plugin made, with their files.
+pub(in crate::doctor) fn notes(view: &View<'_>) -> Vec<(PathBuf, Note)> {
+    let files = listed(&note::dir(&view.paths.own)).into_iter();
+    let read = |path: PathBuf| Some((path.clone(), Note::parse(&std::fs::read(&path).ok()?)?));
+    files.filter_map(read).collect()
+}
+
+/// Everybody's rules.
+pub(in crate::doctor) fn of_rules(view: &View<'_>) -> Result<Vec<Kept>, NftError> {
     let mut kept = Vec::new();
+    let notes = notes(view);
+    let noted = notes.iter().map(|(_, note)| note);
+    let noted: Vec<_> = noted
+        .map(|note| (note.container.as_str(), note.ifname.as_str()))
+        .collect();
     let mut node = Netns::current().ok().and_then(|netns| netns.netlink().ok());
     for rule in spoof::NAT.all_rules()? {
         let Some(id) = jump(&rule) else { continue };
         kept.push(Kept {
-            who: Who::of_id(id, view.ids()),
+            who: Who::of_id(id, view.ids().chain(noted.iter().copied())),
             life: by_interface(&mut node, &rule),
             note: id.to_owned(),
             ..Kept::new(Sort::Rule, SPOOF, "bridge nat")
