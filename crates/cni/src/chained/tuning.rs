@@ -33,8 +33,7 @@ impl Plugin for Tuning {
 
     fn add(&self, call: &Call) -> Result<CniResult, CniError> {
         let wanted = Wanted::of(call.request)?;
-        let list = call.paths.etc.join("tuning/allowlist.conf");
-        allow::check(&list, wanted.sysctls.iter().map(|s| s.key.as_str()))?;
+        allowed(call, &wanted)?;
         let mut result = call.prev()?.clone();
         let (netns, mut pod) = pod(call)?;
         set_sysctls(&netns, &wanted)?;
@@ -85,6 +84,12 @@ impl Plugin for Tuning {
         compare(&look(&mut pod, call.ifname())?, &wanted)
     }
 
+    /// What an ADD works on is there when an earlier plugin has made it; here only the keys can be wrong, and the node's
+    /// list can refuse a sysctl.
+    fn status(&self, call: &Call) -> Result<(), CniError> {
+        allowed(call, &Wanted::of(call.request)?)
+    }
+
     fn gc(&self, call: &Call) -> Result<(), CniError> {
         let data = Wanted::of(call.request).ok().and_then(|wanted| wanted.data);
         let dir = data.unwrap_or_else(|| call.paths.run.join("tuning"));
@@ -92,6 +97,12 @@ impl Plugin for Tuning {
         let is_valid = |own: &Attachment| config.valid.contains(own);
         backup::sweep(&dir, &config.name, is_valid)
     }
+}
+
+/// Whether the node's list has every sysctl.
+fn allowed(call: &Call, wanted: &Wanted) -> Result<(), CniError> {
+    let list = call.paths.etc.join("tuning/allowlist.conf");
+    allow::check(&list, wanted.sysctls.iter().map(|s| s.key.as_str()))
 }
 
 /// A DEL that comes while its ADD is under way must not put back what is changed a moment later: then nobody knows any more

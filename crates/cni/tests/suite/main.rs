@@ -14,7 +14,6 @@ mod conformance;
 mod crash;
 mod doctor;
 mod hands;
-mod doctor;
 mod host_device;
 mod hostile;
 mod install;

@@ -2,6 +2,7 @@
 //!
 //! On this machine's kernel the switch forwards in user space (`datapath_type=netdev`); in `uml` in the kernel.
 
+mod doctor;
 mod life;
 pub(crate) mod switch;
 mod uml;
