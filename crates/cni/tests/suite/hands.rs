@@ -1,6 +1,7 @@
 //! Several nodes at once: most of what a plugin does is to wait for the kernel, and one test after the other would wait in turn.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 
 /// How many jobs of one test run at a time.
 const HANDS: usize = 3;
@@ -19,7 +20,7 @@ pub(crate) fn each<J: Sync, R: Send>(jobs: &[J], job: impl Fn(&J) -> R + Sync) -
         let hands: Vec<_> = (0..HANDS.min(jobs.len()))
             .map(|_| scope.spawn(hand))
             .collect();
-        let ended = hands.into_iter().map(|hand| hand.join());
+        let ended = hands.into_iter().map(ScopedJoinHandle::join);
         // A panic of a job is the test's.
         ended
             .flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
