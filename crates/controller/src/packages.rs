@@ -4,6 +4,7 @@
 //!  PackageVariantSet ─ set ─► PackageVariant ─ variant ─► drafts/… ─► proposed/… ─► deployment branch, tag
 //!  Repository ─ repository: looks at Git ─┬ wakes the variants of what changed, and those that need other packages (links)
 //!                                         ├ draft: what a person pushed is specialised too
+//!                                         ├ keep: what a person published has its addresses in the book
 //!                                         └ sweep: addresses of drafts that are no more
 //!  cache: pools, clusters, whatever is injected ─ wake ─► the variants that used it
 //! ```
@@ -19,6 +20,7 @@ mod cache;
 mod conditions;
 mod deployed;
 mod draft;
+mod keep;
 mod links;
 mod remote;
 mod repository;
@@ -90,6 +92,7 @@ pub(super) struct Role {
     turns: Turns,
     book: Book,
     memory: repository::Memory,
+    kept: keep::Kept,
     links: links::Links,
     written: variant::Written,
     living: Living,
@@ -119,6 +122,7 @@ pub(crate) async fn run(world: World) -> Result<()> {
         turns: Turns::default(),
         book,
         memory: repository::Memory::default(),
+        kept: keep::Kept::default(),
         links: links::Links::default(),
         written: variant::Written::default(),
         living,
@@ -131,6 +135,7 @@ pub(crate) async fn run(world: World) -> Result<()> {
     tasks.spawn(role.clone().listen(wake_sets));
     tasks.spawn(role.clone().become_ready());
     tasks.spawn(role.clone().sweep());
+    tasks.spawn(role.clone().look_for_others());
     let run = |resource: ApiResource,
                woken: Option<mpsc::UnboundedReceiver<ObjectRef<DynamicObject>>>| {
         control(&role, resource, woken)
@@ -256,6 +261,20 @@ impl Role {
         self.repositories().await?;
         let book = self.book.clone();
         blocking(move || Ok(book.with(KubeStore::synced)?)).await
+    }
+
+    /// Others may come later, for packages or for pools; until the end.
+    async fn look_for_others(self: Arc<Self>) {
+        let both = async {
+            tokio::join!(
+                self.living.other_comes(&self.world),
+                self.pooling.other_comes(&self.world)
+            )
+        };
+        tokio::select! {
+            _ = both => {}
+            () = self.world.shutdown.clone().wait() => {}
+        }
     }
 
     /// Counts findings that are put on an object.

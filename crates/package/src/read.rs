@@ -8,7 +8,7 @@ use mooring_api::{Code, Finding, Time, annotation};
 use mooring_blueprint::cluster::Cluster;
 use mooring_blueprint::port::Port;
 use mooring_blueprint::{Context, Object, claim, inject, port};
-use mooring_book::{Filter, Store};
+use mooring_book::{Filter, PackageRecord, Store};
 use mooring_ipam::{Lease, Pools, State, Thing};
 use mooring_krm::layout;
 
@@ -101,20 +101,20 @@ pub fn rebuild(
     let mut records = Vec::new();
     for package in packages(sources, &mut report.findings) {
         let unit = &package.unit;
-        let id = unit.bundle.marks.annotations.get(annotation::PACKAGE_ID);
-        let Some((id, cluster)) = id.zip(cluster(unit)) else {
+        let Some(Told {
+            cluster,
+            ports,
+            said,
+            record,
+        }) = told(unit, &package.root, now)
+        else {
             continue;
         };
-        let (ports, said) = match unit.dialect() {
-            Dialect::Native => said(unit, id, &cluster, now),
-            Dialect::Nephio => (Vec::new(), nephio::said(unit, id, now)),
-        };
-        let key = (cluster.name.clone(), id.clone());
+        let (id, key) = (
+            record.id.clone(),
+            (record.cluster.clone(), record.id.clone()),
+        );
         all.packages.insert(key);
-        let mut record = record(id, &cluster.name, unit, &package.root, &ports, now);
-        if unit.dialect() == Dialect::Nephio {
-            record.vlans = nephio::vlans(&unit.bundle);
-        }
         records.push(record);
         let outcome = Outcome {
             cluster: Some(cluster),
@@ -123,7 +123,7 @@ pub fn rebuild(
             ..Outcome::default()
         };
         let decided = Decided {
-            id: id.clone(),
+            id,
             outcome,
             said: Vec::new(),
         };
@@ -150,6 +150,36 @@ pub fn rebuild(
     report.book_changed = restored.added > 0;
     report.findings.extend(restored.findings());
     Ok(report)
+}
+
+/// What a rendered package tells of itself.
+pub(crate) struct Told {
+    cluster: Cluster,
+    ports: Vec<Port>,
+    /// What it has.
+    pub(crate) said: Said,
+    /// What the book remembers of it.
+    pub(crate) record: PackageRecord,
+}
+
+/// Reads a rendered package that is kept below `root`; None for one that has no identity or no cluster.
+pub(crate) fn told(unit: &Unit, root: &Path, now: Time) -> Option<Told> {
+    let id = unit.bundle.marks.annotations.get(annotation::PACKAGE_ID)?;
+    let cluster = cluster(unit)?;
+    let (ports, said) = match unit.dialect() {
+        Dialect::Native => said(unit, id, &cluster, now),
+        Dialect::Nephio => (Vec::new(), nephio::said(unit, id, now)),
+    };
+    let mut record = record(id, &cluster.name, unit, root, &ports, now);
+    if unit.dialect() == Dialect::Nephio {
+        record.vlans = nephio::vlans(&unit.bundle);
+    }
+    Some(Told {
+        cluster,
+        ports,
+        said,
+        record,
+    })
 }
 
 /// What a package's claims say they have, under the identities that a render would use.

@@ -20,6 +20,7 @@
 mod act;
 pub mod addressed;
 mod error;
+mod keep;
 mod list;
 mod look;
 mod name;

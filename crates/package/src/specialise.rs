@@ -200,24 +200,30 @@ pub(crate) fn identities(files: &Files) -> BTreeMap<String, String> {
     files.iter().filter_map(id).collect()
 }
 
-/// Cluster and id of every package in these files that was specialised.
-pub(crate) fn holders(files: &Files) -> BTreeSet<(String, String)> {
-    let mut all = BTreeSet::new();
-    for package in layout(files).packages {
-        let paths = package.files.clone();
-        let bytes = paths
+/// Every package in these files.
+pub(crate) fn units(files: &Files) -> Vec<Unit> {
+    let unit = |package: mooring_krm::Package| {
+        let bytes = package
+            .files
             .iter()
             .filter_map(|p| Some((p.as_str(), files.get(p)?.as_slice())));
         let documents = Documents::parse(bytes, ToOwned::to_owned, &mut Vec::new());
-        let Some(unit) = Unit::new(package.directory, package.files, documents) else {
-            continue;
-        };
-        let id = unit.bundle.marks.annotations.get(annotation::PACKAGE_ID);
-        if let (Some(cluster), Some(id)) = (read::cluster(&unit), id) {
-            all.insert((cluster.name, id.clone()));
-        }
-    }
-    all
+        Unit::new(package.directory, package.files, documents)
+    };
+    layout(files)
+        .packages
+        .into_iter()
+        .filter_map(unit)
+        .collect()
+}
+
+/// Cluster and id of every package in these files that was specialised.
+pub(crate) fn holders(files: &Files) -> BTreeSet<(String, String)> {
+    let holder = |unit: &Unit| {
+        let id = unit.bundle.marks.annotations.get(annotation::PACKAGE_ID)?;
+        Some((read::cluster(unit)?.name, id.clone()))
+    };
+    units(files).iter().filter_map(holder).collect()
 }
 
 /// What the package says itself goes before what it was.

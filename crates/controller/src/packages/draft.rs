@@ -55,14 +55,7 @@ impl Role {
         let neighbours = self.neighbours(repository.namespace(), &names).await?;
         let _flight = self.flight.clone().read_owned().await;
         let _turn = self.turns.take(&remote.packages.repository.url).await;
-        let hands = Hands {
-            world: self.world.clone(),
-            book: self.book.clone(),
-            remote: remote.clone(),
-            fallback: fallback(repository, &site),
-            repository: repository.clone(),
-            neighbours,
-        };
+        let hands = self.hands(repository, remote, &site, neighbours);
         blocking(move || {
             let site = site_of(&site);
             let mut findings = Vec::new();
@@ -79,6 +72,24 @@ impl Role {
             Ok(findings)
         })
         .await
+    }
+
+    /// What the packages of a repository that a person made are worked on with.
+    pub(super) fn hands(
+        &self,
+        repository: &Object,
+        remote: &Arc<Remote>,
+        site: &[Object],
+        neighbours: Vec<Neighbour>,
+    ) -> Hands {
+        Hands {
+            world: self.world.clone(),
+            book: self.book.clone(),
+            remote: remote.clone(),
+            fallback: fallback(repository, site),
+            repository: repository.clone(),
+            neighbours,
+        }
     }
 }
 
@@ -110,10 +121,11 @@ fn cluster(kpt: &Kpt, fallback: Option<&String>) -> Option<String> {
     said.or_else(|| fallback.filter(|_| !has_one).cloned())
 }
 
-struct Hands {
-    world: World,
+/// Works on packages of one repository that a person made.
+pub(super) struct Hands {
+    pub(super) world: World,
     book: Book,
-    remote: Arc<Remote>,
+    pub(super) remote: Arc<Remote>,
     repository: Object,
     fallback: Option<String>,
     /// Packages that the drafts may need.
@@ -121,6 +133,27 @@ struct Hands {
 }
 
 impl Hands {
+    /// The repository's packages, with their addresses.
+    pub(super) fn addressed<'a>(
+        &'a self,
+        package: &PackageName,
+        kpt: &Kpt,
+        site: &'a Site,
+    ) -> Addressed<'a, &'a Book> {
+        Addressed {
+            packages: &self.remote.packages,
+            desk: &self.book,
+            site,
+            cluster: cluster(kpt, self.fallback.as_ref()),
+            dialect: None,
+            hold: Span(self.world.args.packages.draft_reservation.as_secs()),
+            deploy_records: self.world.args.packages.deploy_records,
+            neighbours: Some(&self.neighbours),
+            now: self.world.now(),
+            entropy: entropy(&self.remote, package),
+        }
+    }
+
     /// What is proposed stays as it is, and keeps its addresses.
     fn renew(
         &self,
@@ -157,18 +190,7 @@ impl Hands {
             return self.renew(package, open, &kpt, site);
         }
         self.world.fence()?;
-        let addressed = Addressed {
-            packages: &self.remote.packages,
-            desk: &self.book,
-            site,
-            cluster: cluster(&kpt, self.fallback.as_ref()),
-            dialect: None,
-            hold: Span(self.world.args.packages.draft_reservation.as_secs()),
-            deploy_records: self.world.args.packages.deploy_records,
-            neighbours: Some(&self.neighbours),
-            now: self.world.now(),
-            entropy: entropy(&self.remote, package),
-        };
+        let addressed = self.addressed(package, &kpt, site);
         let files = match without_condition(&open.files, SPECIALISED) {
             Ok(kptfile) => with_kptfile(&open.files, kptfile),
             Err(finding) => return Ok(vec![finding.on(&self.repository.reference())]),

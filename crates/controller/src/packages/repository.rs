@@ -23,7 +23,7 @@ use super::remote::Remote;
 use super::{PORCH, Role, blocking, key, reference};
 use crate::error::{Error, chain};
 
-const KIND: &str = "Repository";
+pub(super) const KIND: &str = "Repository";
 /// How long drafts may go without being looked at, though nothing changed.
 const RENEW: Duration = Duration::from_mins(5);
 
@@ -139,17 +139,19 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// One look.
 pub(super) async fn reconcile(object: Object, role: Arc<Role>) -> Action {
-    let began = Instant::now();
-    let outcome = pass(&object, &role).await;
-    if let Err(error) = &outcome
-        && !matches!(error, Error::NotLeader)
-    {
-        let said = condition("RepositoryReady", false, error.reason(), chain(error));
-        if let Err(other) = report(&object, said, true, &role).await {
-            tracing::warn!(error = chain(&other), "the status is not written");
+    let work = async {
+        let outcome = pass(&object, &role).await;
+        if let Err(error) = &outcome
+            && !matches!(error, Error::NotLeader)
+        {
+            let said = condition("RepositoryReady", false, error.reason(), chain(error));
+            if let Err(other) = report_unread(&object, said, &role).await {
+                tracing::warn!(error = chain(&other), "the status is not written");
+            }
         }
-    }
-    role.world.finish(KIND, &key(&object), began, outcome)
+        outcome
+    };
+    role.world.pass(KIND, &key(&object), work).await
 }
 
 /// Whether packages of this repository are for clusters.
@@ -176,10 +178,12 @@ async fn pass(object: &Object, role: &Arc<Role>) -> Result<Option<Duration>, Err
                 finding.code.as_str(),
                 sentence(&finding),
             );
-            report(object, said, true, role).await?;
+            report_unread(object, said, role).await?;
             return Ok(None);
         }
     };
+    // Before Git is read: see `keep`.
+    let variants = role.variants().await?;
     let site = role.site(object.namespace()).await?;
     let at = Instant::now();
     let standing = {
@@ -212,7 +216,14 @@ async fn pass(object: &Object, role: &Arc<Role>) -> Result<Option<Duration>, Err
         places: places(&remote, &standing),
     };
     let mut findings: Vec<Finding> = Vec::new();
-    if changed && is_deployment(object) && role.is_ours(object).await {
+    let mut kept = None;
+    let ours = is_deployment(object) && role.is_ours(object).await;
+    if ours {
+        kept = role
+            .keep_published(object, &remote, &standing, &variants, &site)
+            .await?;
+    }
+    if changed && ours {
         findings = role.drafts(object, &remote, standing, site).await?;
         looked.renewed = at;
     }
@@ -234,7 +245,7 @@ async fn pass(object: &Object, role: &Arc<Role>) -> Result<Option<Duration>, Err
         "Ready",
         "the repository can be read",
     );
-    report(object, said, false, role).await?;
+    report(object, [said].into_iter().chain(kept).collect(), role).await?;
     Ok(Some(poll))
 }
 
@@ -292,20 +303,35 @@ impl Role {
     }
 }
 
-async fn report(object: &Object, said: Condition, warn: bool, role: &Role) -> Result<(), Error> {
+/// Git cannot be read: what was said of its packages stays.
+async fn report_unread(object: &Object, said: Condition, role: &Role) -> Result<(), Error> {
+    let (reason, message) = (said.reason.clone(), said.message.clone());
+    let others = object.value["status"]["conditions"].as_array();
+    let others = others.into_iter().flatten();
+    let others = others.filter_map(|c| serde_json::from_value::<Condition>(c.clone()).ok());
+    let others: Vec<Condition> = others.filter(|c| c.kind != said.kind).collect();
+    if report(object, [said].into_iter().chain(others).collect(), role).await? {
+        role.world
+            .tell(&reference(object), true, &reason, &message)
+            .await;
+    }
+    Ok(())
+}
+
+/// Writes the status; whether it is another one.
+async fn report(object: &Object, said: Vec<Condition>, role: &Role) -> Result<bool, Error> {
     // Where Porch serves repositories, their status is Porch's.
     if !role.is_ours(object).await {
-        return Ok(());
+        return Ok(false);
     }
     let before = object.value.get("status").cloned().unwrap_or_default();
     let generation = object
         .value
         .pointer("/metadata/generation")
         .and_then(Value::as_i64);
-    let (reason, message) = (said.reason.clone(), said.message.clone());
-    let status = json!({ "conditions": timed(&before, vec![said], generation, role.world.now()) });
+    let status = json!({ "conditions": timed(&before, said, generation, role.world.now()) });
     if before == status {
-        return Ok(());
+        return Ok(false);
     }
     let resource = ApiResource::erase::<porch::Repository>(&());
     let client = role.world.client.clone();
@@ -324,12 +350,7 @@ async fn report(object: &Object, said: Condition, warn: bool, role: &Role) -> Re
         )
         .await?;
     role.world.metrics.wrote(KIND);
-    if warn {
-        role.world
-            .tell(&reference(object), true, &reason, &message)
-            .await;
-    }
-    Ok(())
+    Ok(true)
 }
 
 #[cfg(test)]

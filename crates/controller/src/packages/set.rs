@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Preconditions};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::conditions::{condition, sentence, timed};
 use super::{PORCH, Role, key, reference};
-use crate::error::Error;
+use crate::error::{Error, chain};
 
 /// The label by which Porch's set finds its variants: the set's uid.
 const OF_SET: &str = "config.porch.kpt.dev/packagevariantset";
@@ -26,9 +26,17 @@ const KIND: &str = "PackageVariantSet";
 
 /// One pass.
 pub(super) async fn reconcile(set: Object, role: Arc<Role>) -> Action {
-    let began = Instant::now();
-    let outcome = pass(&set, &role).await;
-    role.world.finish(KIND, &key(&set), began, outcome)
+    let work = async {
+        let outcome = pass(&set, &role).await;
+        if let Err(error) = &outcome
+            && !matches!(error, Error::NotLeader | Error::Waiting(_))
+            && let Err(other) = report_failed(&set, error, &role).await
+        {
+            tracing::warn!(error = chain(&other), "the status is not written");
+        }
+        outcome
+    };
+    role.world.pass(KIND, &key(&set), work).await
 }
 
 async fn pass(set: &Object, role: &Role) -> Result<Option<Duration>, Error> {
@@ -187,7 +195,36 @@ async fn report(
     findings: &[Finding],
     role: &Role,
 ) -> Result<(), Error> {
-    let conditions = conditions(wanted.len(), findings);
+    if write(set, conditions(wanted.len(), findings), role).await? {
+        role.found(KIND, findings);
+        if let Some(finding) = findings.iter().find(|f| f.is_error()) {
+            let on = reference(set);
+            role.world
+                .tell(&on, true, finding.code.as_str(), &sentence(finding))
+                .await;
+        }
+    }
+    Ok(())
+}
+
+/// Something is away, or not ours to read; it is tried again.
+async fn report_failed(set: &Object, error: &Error, role: &Role) -> Result<(), Error> {
+    let said = format!("{}; it is tried again", chain(error));
+    let conditions = vec![
+        condition("Stalled", true, error.reason(), said.clone()),
+        condition("Ready", false, error.reason(), said),
+    ];
+    if write(set, conditions, role).await? {
+        let on = reference(set);
+        role.world
+            .tell(&on, true, error.reason(), &chain(error))
+            .await;
+    }
+    Ok(())
+}
+
+/// Writes the status; whether it is another one.
+async fn write(set: &Object, conditions: Vec<Condition>, role: &Role) -> Result<bool, Error> {
     let before = set.value.get("status").cloned().unwrap_or_default();
     let generation = set
         .value
@@ -195,7 +232,7 @@ async fn report(
         .and_then(Value::as_i64);
     let status = json!({ "conditions": timed(&before, conditions, generation, role.world.now()) });
     if before == status {
-        return Ok(());
+        return Ok(false);
     }
     let object = json!({
         "apiVersion": set.api_version(), "kind": KIND,
@@ -209,14 +246,7 @@ async fn report(
         .apply_status(&api, set.name(), &object, "write the status of a set")
         .await?;
     role.world.metrics.wrote(KIND);
-    role.found(KIND, findings);
-    if let Some(finding) = findings.iter().find(|f| f.is_error()) {
-        let on = reference(set);
-        role.world
-            .tell(&on, true, finding.code.as_str(), &sentence(finding))
-            .await;
-    }
-    Ok(())
+    Ok(true)
 }
 
 /// As Porch names them.

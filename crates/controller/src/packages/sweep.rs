@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 use mooring_blueprint::Object;
 use mooring_book::{Filter, Store as _};
 use mooring_ipam::State;
-use mooring_package::{Files, Kpt, Specialise, discard, retire, specialise};
+use mooring_package::revision::PackageName;
+use mooring_package::{Files, Kpt, discard, retire};
 use serde_json::Value;
 
 use super::remote::Remote;
@@ -33,10 +34,11 @@ const ALONE: Duration = Duration::from_secs(2);
 
 /// A package by cluster and id.
 type Owner = (String, String);
-/// What is published: files, where, which package, and the namespace of the Repository.
-type Published = BTreeMap<String, (Files, Arc<Remote>, String, String)>;
+/// What is published, by its id: files, which package, where, and the Repository.
+type Published = BTreeMap<String, (Files, PackageName, Arc<Remote>, Object)>;
 
-/// Since when a variant is not Ready, in seconds since 1970; None where it is, or is on its way out.
+/// Since when a variant is not what is wanted, in seconds since 1970: not Ready, or its draft held back by gates. None
+/// where it is, or is on its way out.
 fn waits_since(variant: &Object) -> Option<u64> {
     let text = |value: &Value, at: &str| value.pointer(at)?.as_str().map(ToOwned::to_owned);
     if variant
@@ -50,17 +52,28 @@ fn waits_since(variant: &Object) -> Option<u64> {
         .value
         .pointer("/status/conditions")
         .and_then(Value::as_array);
-    let ready = conditions
-        .into_iter()
-        .flatten()
-        .find(|c| c["type"] == "Ready");
-    let since = match ready {
-        Some(ready) if ready["status"] == "True" => return None,
-        Some(ready) => text(ready, "/lastTransitionTime"),
-        None => text(&variant.value, "/metadata/creationTimestamp"),
+    let seconds = |since: String| {
+        let since: jiff::Timestamp = since.parse().ok()?;
+        u64::try_from(since.as_second()).ok()
     };
-    let since: jiff::Timestamp = since?.parse().ok()?;
-    u64::try_from(since.as_second()).ok()
+    let of = |kind: &str| conditions?.iter().find(|c| c["type"] == kind);
+    let Some(ready) = of("Ready") else {
+        return text(&variant.value, "/metadata/creationTimestamp").and_then(seconds);
+    };
+    let held = |c: &Value| c["status"] == "False";
+    let both = [Some(ready), of("Specialised")].into_iter().flatten();
+    let since = both
+        .filter(|c| held(c))
+        .filter_map(|c| text(c, "/lastTransitionTime"));
+    since.filter_map(seconds).min()
+}
+
+/// What stands on a variant.
+fn refused(variant: &Object) -> Option<&str> {
+    let conditions = variant.value.pointer("/status/conditions")?.as_array()?;
+    let ready = conditions.iter().find(|c| c["type"] == "Ready")?;
+    let reason = ready["reason"].as_str()?;
+    (ready["status"] == "False").then_some(reason)
 }
 
 impl Role {
@@ -75,6 +88,8 @@ impl Role {
             }
             if !self.world.leadership.holds() {
                 missing.clear();
+                self.world.metrics.variant_waits.set(0.0);
+                self.world.metrics.stand(self.world.role.name(), []);
                 continue;
             }
             if let Ok(variants) = self.variants().await {
@@ -86,6 +101,9 @@ impl Role {
                     .metrics
                     .variant_waits
                     .set(longest.unwrap_or(0) as f64);
+                let found = variants.iter().filter_map(refused);
+                let found = found.map(|reason| ("PackageVariant", reason));
+                self.world.metrics.stand(self.world.role.name(), found);
             }
             if let Err(error) = self.sweep_once(&mut missing, poll * LOOKS).await {
                 tracing::warn!(error = chain(&error), reason = error.reason(), "not swept");
@@ -143,10 +161,7 @@ impl Role {
                 continue;
             }
             match published.remove(&owner.1) {
-                Some((files, remote, package, namespace)) => {
-                    self.commit(files, &remote, &package, &namespace, &owner)
-                        .await?;
-                }
+                Some(published) => self.commit(published, &owner).await?,
                 None => self.give_back(&owner).await?,
             }
         }
@@ -215,8 +230,7 @@ impl Role {
             open.extend(repository::ids(&standing));
             for (package, files) in all {
                 let id = Kpt::read(&files).map(|kpt| kpt.id).unwrap_or_default();
-                let namespace = object.namespace().to_owned();
-                let place = (files, remote.clone(), package.to_string(), namespace);
+                let place = (files, package, remote.clone(), object.clone());
                 published.insert(id, place);
             }
         }
@@ -240,42 +254,28 @@ impl Role {
         .await
     }
 
-    /// It was published, and nobody made its addresses final.
+    /// It was published: its addresses are final, and what drafts reserved beside them goes.
     async fn commit(
         &self,
-        files: Files,
-        remote: &Arc<Remote>,
-        package: &str,
-        namespace: &str,
+        (files, package, remote, repository): (Files, PackageName, Arc<Remote>, Object),
         (cluster, id): &Owner,
     ) -> Result<(), Error> {
-        let site = self.site(namespace).await?;
-        let place = remote.packages.repository.place(package);
+        let site = self.site(repository.namespace()).await?;
+        let hands = self.hands(&repository, &remote, &site, Vec::new());
         let (book, world) = (self.book.clone(), self.world.clone());
         let (cluster, id) = (cluster.clone(), id.clone());
-        tracing::info!(package, id, "published: its addresses are committed");
+        tracing::info!(%package, id, "published: its addresses are committed");
         blocking(move || {
-            world.fence()?;
-            let site = site_of(&site);
-            let how = Specialise {
-                previous: Some(&files),
-                pinned: true,
-                carries: Some(&|_, _| false),
-                deploy_records: world.args.packages.deploy_records,
-                ..Specialise::new(&site, place, world.now(), [0; 16])
-            };
-            book.with(|store| {
-                let done = specialise(store, &files, &how)?;
-                if done.report.has_errors() {
-                    tracing::warn!(
-                        id,
-                        "the addresses of a published package cannot be committed"
-                    );
-                    return Ok(());
-                }
-                discard(store, &cluster, &id, &BTreeSet::new(), world.now())?;
-                Ok(())
-            })
+            let kpt = Kpt::read(&files).unwrap_or_default();
+            // None of its drafts is open: they were looked for.
+            let errors = hands.keep(&package, &files, &kpt, false, &site_of(&site))?;
+            if errors.is_empty() {
+                // It may have been drafted for another cluster.
+                book.with(|store| discard(store, &cluster, &id, &BTreeSet::new(), world.now()))?;
+            } else {
+                tracing::warn!(%package, "the addresses of a published package cannot be committed");
+            }
+            Ok(())
         })
         .await
     }
@@ -319,6 +319,15 @@ mod tests {
         };
         assert_eq!(waits_since(&with(ready("True"))), None);
         assert_eq!(waits_since(&with(ready("False"))), Some(120));
+        let gates = json!([
+            { "type": "Ready", "status": "True", "lastTransitionTime": "1970-01-01T00:02:00Z" },
+            { "type": "Specialised", "status": "False", "lastTransitionTime": "1970-01-01T00:03:00Z" },
+        ]);
+        assert_eq!(
+            waits_since(&with(gates)),
+            Some(180),
+            "a draft behind gates is stuck too"
+        );
         assert_eq!(waits_since(&variant(json!({ "metadata": made }))), Some(60));
         let leaves = json!({ "metadata": { "deletionTimestamp": "1970-01-01T00:01:00Z" } });
         assert_eq!(waits_since(&variant(leaves)), None);

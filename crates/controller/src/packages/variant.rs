@@ -11,7 +11,7 @@ mod release;
 mod report;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
@@ -51,18 +51,20 @@ const OVERTAKEN: u32 = 4;
 
 /// One pass.
 pub(super) async fn reconcile(object: Object, role: Arc<Role>) -> Action {
-    let began = Instant::now();
-    let outcome = pass(&object, &role).await;
-    if let Err(error) = &outcome
-        && !matches!(error, Error::NotLeader | Error::Waiting(_))
-        && let Err(other) = role.report(&object, &Told::Failed(error)).await
-    {
-        tracing::warn!(
-            error = crate::error::chain(&other),
-            "the status is not written"
-        );
-    }
-    role.world.finish(KIND, &key(&object), began, outcome)
+    let work = async {
+        let outcome = pass(&object, &role).await;
+        if let Err(error) = &outcome
+            && !matches!(error, Error::NotLeader | Error::Waiting(_))
+            && let Err(other) = role.report(&object, &Told::Failed(error)).await
+        {
+            tracing::warn!(
+                error = crate::error::chain(&other),
+                "the status is not written"
+            );
+        }
+        outcome
+    };
+    role.world.pass(KIND, &key(&object), work).await
 }
 
 async fn pass(object: &Object, role: &Role) -> Result<Option<Duration>, Error> {
@@ -165,6 +167,14 @@ impl Role {
         Api::namespaced_with(self.world.client.clone(), object.namespace(), &resource)
     }
 
+    /// A patch in our name. Not an apply: what a set applies is ours too, and would go.
+    fn own_patch(&self) -> PatchParams {
+        PatchParams {
+            field_manager: Some(self.world.manager().to_owned()),
+            ..PatchParams::default()
+        }
+    }
+
     /// Sets or takes away our finalizer.
     pub(super) async fn finalizer(&self, object: &Object, wanted: bool) -> Result<(), Error> {
         let list = object
@@ -180,17 +190,13 @@ impl Role {
             list.push(json!(FINALIZER));
         }
         self.world.fence()?;
-        // The version guards the list, which others change too.
+        // The version guards the list, which others change too; theirs stay as they were read.
         let patch = json!({ "metadata": {
             "resourceVersion": object.value.pointer("/metadata/resourceVersion"), "finalizers": list,
         }});
         let api = self.variant_api(object);
         match api
-            .patch(
-                object.name(),
-                &PatchParams::default(),
-                &Patch::Merge(&patch),
-            )
+            .patch(object.name(), &self.own_patch(), &Patch::Merge(&patch))
             .await
         {
             Ok(_) => {
@@ -202,15 +208,14 @@ impl Role {
         }
     }
 
-    /// Keeps what was done on the variant. Not applied as ours: what a set applies is ours too, and would go.
+    /// Keeps what was done on the variant.
     async fn remember(&self, object: &Object, what: &Remembered) -> Result<(), Error> {
         let text = serde_json::to_string(what).expect("texts only");
         let patch = json!({ "metadata": { "annotations": { LAST: text } } });
         self.world.fence()?;
         let api = self.variant_api(object);
-        let params = PatchParams::default();
         let patched = api
-            .patch(object.name(), &params, &Patch::Merge(&patch))
+            .patch(object.name(), &self.own_patch(), &Patch::Merge(&patch))
             .await;
         match patched {
             Ok(_) => self.world.metrics.wrote(KIND),
@@ -223,7 +228,9 @@ impl Role {
     /// Whether an object is ours to act on. One that is not is told so, once.
     pub(super) async fn is_ours(&self, object: &Object) -> bool {
         let metadata = serde_json::from_value(object.value["metadata"].clone());
-        let ours = self.living.is_ours(&metadata.unwrap_or_default());
+        let metadata = metadata.unwrap_or_default();
+        self.living.notice(&metadata);
+        let ours = self.living.is_ours(&metadata);
         if !ours {
             let on = reference(object);
             self.living.tell_ignored(&self.world, &on).await;

@@ -19,7 +19,8 @@
 //! - Deleted and not released: the addresses are held by a package that is gone, never given away too early. The next `delete` finds the
 //!   package in the book by its place, and releases them.
 //!
-//! Without a book none of this happens and only Git moves; a controller then does the same with its own.
+//! Without a book none of this happens and only Git moves; a controller then does the same with its own, and finds by
+//! [`keep`](Addressed::keep) what was published meanwhile.
 //!
 //! **Dependencies** of a package are looked for among what the repository's deployment branch has, or among what the caller names. Who
 //! pushes, proposes or approves gets what is published then; a rollback keeps what the old version had.
@@ -107,15 +108,15 @@ pub struct Outcome<T> {
 
 /// How a package is specialised, beside the usual.
 #[derive(Default)]
-struct Way<'f> {
-    previous: Option<&'f Files>,
-    source: Option<PathBuf>,
+pub(super) struct Way<'f> {
+    pub(super) previous: Option<&'f Files>,
+    pub(super) source: Option<PathBuf>,
     /// Looks for what its Dependencies need. What is only reserved anew, or made final, or was published before, stays as it is.
-    links: bool,
+    pub(super) links: bool,
     /// Commit, and do not only reserve.
-    commit: bool,
-    renew: bool,
-    pinned: bool,
+    pub(super) commit: bool,
+    pub(super) renew: bool,
+    pub(super) pinned: bool,
 }
 
 impl Way<'_> {
@@ -275,7 +276,7 @@ impl<D: Desk> Addressed<'_, D> {
         Ok(done(published, made.report))
     }
 
-    fn specialise(
+    pub(super) fn specialise(
         &self,
         package: &PackageName,
         files: &Files,
@@ -399,7 +400,7 @@ impl<D: Desk> Addressed<'_, D> {
     }
 
     /// After addresses became final: reservations go, except those of other drafts.
-    fn tidy_after(
+    pub(super) fn tidy_after(
         &self,
         package: &PackageName,
         workspace: Option<&Workspace>,
@@ -439,7 +440,7 @@ impl<D: Desk> Addressed<'_, D> {
         Ok(keep)
     }
 
-    fn give_back(
+    pub(super) fn give_back(
         &self,
         holders: &BTreeSet<(String, String)>,
         keep: &BTreeSet<TxnId>,

@@ -128,6 +128,29 @@ pub(super) fn deployed(mirror: &Mirror, main: &Oid) -> Result<Vec<PackageName>, 
     Ok(dirs.iter().filter_map(|dir| dir.parse().ok()).collect())
 }
 
+/// Of these, the packages that are no part of another one, each with the id of its directory.
+pub(super) fn published(
+    mirror: &Mirror,
+    main: &Oid,
+    deployed: &[PackageName],
+) -> Result<Vec<(PackageName, Oid)>, Error> {
+    let there: BTreeSet<&PackageName> = deployed.iter().collect();
+    let (own, without): (Vec<&PackageName>, Vec<&PackageName>) = there
+        .into_iter()
+        .partition(|package| newest(mirror, package).is_some());
+    let mut all: Vec<PackageName> = own.into_iter().cloned().collect();
+    all.extend(top(mirror, without.into_iter()));
+    let path = |package: &PackageName| mirror.repository().path(package.as_str());
+    let paths: Vec<String> = all.iter().map(path).collect();
+    let wanted: Vec<(&Oid, &str)> = paths.iter().map(|path| (main, path.as_str())).collect();
+    let ids = mirror.ids_at(&wanted)?;
+    Ok(all
+        .into_iter()
+        .zip(ids)
+        .filter_map(|(package, id)| Some((package, id?)))
+        .collect())
+}
+
 fn draft(
     mirror: &Mirror,
     name: &str,

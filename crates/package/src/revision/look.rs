@@ -46,6 +46,11 @@ pub struct Standing {
     pub open: Vec<(PackageName, Open)>,
     /// What stands on the deployment branch; None where there is no such branch.
     pub deployed: Option<Vec<PackageName>>,
+    /// The commit of the deployment branch.
+    pub branch: Option<Oid>,
+    /// The packages of the deployment branch that are not a part of another one, each with what its directory is: it differs when the
+    /// package, or one inside of it, was published.
+    pub published: Vec<(PackageName, Oid)>,
     /// Differs when anybody pushed anything.
     pub digest: String,
 }
@@ -143,15 +148,37 @@ impl Packages {
         }
         let hex = |byte: &u8| format!("{byte:02x}");
         let digest = digest.finalize()[..16].iter().map(hex).collect();
-        let deployed = match mirror.branch(&self.repository.branch) {
-            Some(main) => Some(super::list::deployed(&mirror, &main.commit)?),
-            None => None,
+        let Some(main) = mirror.branch(&self.repository.branch) else {
+            return Ok(Standing {
+                open,
+                digest,
+                ..Standing::default()
+            });
         };
+        let deployed = super::list::deployed(&mirror, &main.commit)?;
         Ok(Standing {
             open,
-            deployed,
+            published: super::list::published(&mirror, &main.commit, &deployed)?,
+            deployed: Some(deployed),
+            branch: Some(main.commit.clone()),
             digest,
         })
+    }
+
+    /// These packages as they are in a commit that was fetched before, without asking the server.
+    pub fn contents(
+        &self,
+        commit: &Oid,
+        packages: &[PackageName],
+    ) -> Result<Vec<(PackageName, Files)>, Error> {
+        let mirror = self.git.known(&self.repository)?;
+        let here = Which::Ref(commit.to_string());
+        let mut all = Vec::new();
+        for package in packages {
+            let content = read(&mirror, package, &here)?;
+            all.extend(content.map(|content| (package.clone(), content.files)));
+        }
+        Ok(all)
     }
 
     /// Every package of the deployment branch with its files.
