@@ -19,6 +19,7 @@
 
 mod act;
 pub mod addressed;
+mod deployed;
 mod error;
 mod keep;
 mod list;
@@ -35,6 +36,7 @@ use mooring_api::Time;
 use serde::Serialize;
 
 pub use act::{Base, Draft, Pushed};
+pub use deployed::Deployment;
 pub use error::Error;
 pub use look::{Newest, Open, Seen, Standing};
 pub use name::{PackageName, Workspace};

@@ -203,6 +203,69 @@ fn rejecting_gives_the_addresses_back() {
 }
 
 #[test]
+fn the_list_says_what_the_cluster_has_that_follows_the_branch() {
+    let dir = place();
+    let dir = dir.path();
+    let at = ["--repository", "packages.git"];
+    for name in ["edge01/notes", "edge01/other", "elsewhere"] {
+        let begin = ["init", name, "--workspace", "w"];
+        package(dir, &begin).args(at).assert().code(0);
+        for act in ["propose", "approve"] {
+            let act = [act, name, "--workspace", "w"];
+            package(dir, &act).args(at).assert().code(0);
+        }
+    }
+    let list = || stdout(package(dir, &["list", "--repository", "packages.git"])).0;
+    let line = |name: &str| {
+        let all = list();
+        let found = all.lines().find(|line| line.starts_with(name));
+        found.unwrap_or_else(|| panic!("{name}: {all}")).to_owned()
+    };
+    assert!(line("edge01/notes").ends_with(" -"), "{}", list());
+    let git = |args: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        let who = ["-c", "user.name=x", "-c", "user.email=x@example.com"];
+        let run = command.current_dir(dir).args(who).args(args).output();
+        let run = run.unwrap();
+        assert!(run.status.success(), "{args:?}: {run:?}");
+        String::from_utf8(run.stdout).unwrap().trim().to_owned()
+    };
+    git(&["clone", "-q", "packages.git", "work"]);
+    let commit = git(&["-C", "work", "rev-parse", "HEAD"]);
+    let status = dir.join("work/edge01/.status");
+    fs::create_dir_all(&status).unwrap();
+    let text = format!(
+        "apiVersion: configsync.gke.io/v1beta1\nkind: SyncStatus\nstatus:\n  format: 1\n  cluster: edge-west\n  sync: {{commit: {commit}}}\n  conditions:\n  - {{type: Synced, status: \"False\"}}\n  objects:\n  - {{apiVersion: v1, kind: ConfigMap, name: a, state: Applied, file: notes/a.yaml}}\n  - {{apiVersion: v1, kind: ConfigMap, name: b, state: Failed, file: other/b.yaml}}\n  errors: [\"ConfigMap/b: no room\"]\n"
+    );
+    fs::write(status.join("sync-status.yaml"), text).unwrap();
+    git(&["-C", "work", "add", "."]);
+    git(&["-C", "work", "commit", "-q", "-m", "status"]);
+    git(&["-C", "work", "push", "-q"]);
+    assert!(
+        line("edge01/notes").ends_with("edge-west Synced"),
+        "{}",
+        list()
+    );
+    assert!(
+        line("edge01/other").ends_with("edge-west ApplyFailed"),
+        "{}",
+        list()
+    );
+    assert!(line("elsewhere").ends_with(" -"), "{}", list());
+    let run = package(dir, &["list", "-o", "json"]).args(at).assert();
+    assert!(
+        said(&run).contains("ConfigMap/b: no room"),
+        "{}",
+        said(&run)
+    );
+    let text = String::from_utf8(run.get_output().stdout.clone()).unwrap();
+    let all: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    assert_eq!(all[0]["deployment"]["cluster"], "edge-west", "{text}");
+    assert_eq!(all[0]["deployment"]["deployed"], true, "{text}");
+    assert!(all[2]["deployment"].is_null(), "{text}");
+}
+
+#[test]
 fn without_a_management_directory_only_git_moves() {
     let dir = place();
     let dir = dir.path();

@@ -110,17 +110,6 @@ impl Packages {
         })
     }
 
-    /// A file of the deployment branch, by its path from the root; None where there is none.
-    pub fn file(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
-        let mirror = self.open()?;
-        let Some(main) = mirror.branch(&self.repository.branch) else {
-            return Ok(None);
-        };
-        let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let files = mirror.read(&main.commit, dir)?;
-        Ok(files.and_then(|mut files| files.remove(name)))
-    }
-
     /// Every draft and proposal of the repository, and a digest of all refs: it differs when anybody pushed anything.
     pub fn standing(&self) -> Result<Standing, Error> {
         use sha2::{Digest as _, Sha256};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mooring_package::revision::{Lifecycle, Revision, Which};
+use mooring_package::revision::{Deployment, Lifecycle, PackageName, Revision, Which};
 use serde::Serialize;
 
 use super::place::packages;
@@ -11,6 +11,15 @@ use crate::args::{DiffArgs, Format, PullArgs, RevisionListArgs};
 use crate::commands::verify::diff::unified;
 use crate::output::{Output, Table, age, count};
 use crate::world::{Exit, World};
+
+/// A revision, and whether the cluster that follows it has it.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    revision: Revision,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deployment: Option<Deployment>,
+}
 
 pub(super) fn list(
     args: &RevisionListArgs,
@@ -23,14 +32,33 @@ pub(super) fn list(
     if let Some(only) = &only {
         revisions.retain(|revision| revision.package == *only);
     }
+    let there = revisions.iter().filter(|revision| revision.deployed);
+    let there: Vec<PackageName> = there.map(|revision| revision.package.clone()).collect();
+    let said = packages.deployments(&there)?;
+    let revisions = revisions.into_iter().map(|revision| Listed {
+        deployment: said
+            .get(&revision.package)
+            .filter(|said| revision.deployed && !said.is_silent())
+            .cloned(),
+        revision,
+    });
+    let revisions: Vec<Listed> = revisions.collect();
     output.show(args.format.format, &revisions, |all| table(all, world))?;
+    for said in revisions
+        .iter()
+        .filter_map(|listed| listed.deployment.as_ref())
+    {
+        if !said.deployed {
+            output.say(&said.message);
+        }
+    }
     if revisions.is_empty() {
         output.say(&format!("{} holds no packages", packages.repository));
     }
     Ok(Exit::Done)
 }
 
-fn table(revisions: &[Revision], world: &World) -> Table {
+fn table(revisions: &[Listed], world: &World) -> Table {
     let mut table = Table::new([
         "package",
         "workspace",
@@ -39,8 +67,13 @@ fn table(revisions: &[Revision], world: &World) -> Table {
         "commit",
         "age",
         "note",
+        "cluster",
     ]);
-    for revision in revisions {
+    for Listed {
+        revision,
+        deployment,
+    } in revisions
+    {
         let note = match (revision.lifecycle, revision.deployed, revision.outdated) {
             (Lifecycle::Published, true, true) => "deployed, changed since",
             (Lifecycle::Published, true, false) => "deployed",
@@ -57,9 +90,17 @@ fn table(revisions: &[Revision], world: &World) -> Table {
             revision.commit.short().to_owned(),
             age(revision.at, world.now),
             note.to_owned(),
+            deployment.as_ref().map(short).unwrap_or_default(),
         ]);
     }
     table
+}
+
+/// `edge01 Synced`.
+fn short(said: &Deployment) -> String {
+    format!("{} {}", said.cluster, said.reason)
+        .trim_start()
+        .to_owned()
 }
 
 /// A file that differs.

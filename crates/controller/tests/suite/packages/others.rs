@@ -283,7 +283,7 @@ fn what_a_cluster_says_in_git_is_the_deployed_condition() {
     let say = |state: &str| {
         let synced = if state == "Applied" { "True" } else { "False" };
         let text = format!(
-            "apiVersion: configsync.gke.io/v1beta1\nkind: SyncStatus\nstatus:\n  format: 1\n  cluster: edge01\n  sync: {{commit: {commit}}}\n  conditions:\n  - {{type: Synced, status: \"{synced}\"}}\n  objects:\n  - {{apiVersion: apps/v1, kind: Deployment, name: upf, state: {state}, file: upf-a/deployment.yaml}}\n  errors: [no room]\n"
+            "apiVersion: configsync.gke.io/v1beta1\nkind: SyncStatus\nstatus:\n  format: 1\n  cluster: edge01\n  sync: {{commit: {commit}}}\n  conditions:\n  - {{type: Synced, status: \"{synced}\"}}\n  objects:\n  - {{apiVersion: apps/v1, kind: Deployment, name: upf, state: {state}, file: upf-a/deployment.yaml}}\n  errors: [\"ConfigMap/other: not this\", \"Deployment/upf: no room\"]\n"
         );
         Scene::git(&work, &["pull", "-q", "--rebase"]);
         std::fs::create_dir_all(work.join(".status")).unwrap();
@@ -294,12 +294,43 @@ fn what_a_cluster_says_in_git_is_the_deployed_condition() {
     };
     say("Failed");
     let variant = scene.awaits("upf", "Deployed", ("False", "ApplyFailed"));
-    assert!(variant["status"].to_string().contains("no room"));
+    let said = variant["status"].to_string();
+    assert!(said.contains("Deployment/upf: no room"), "{said}");
+    assert!(!said.contains("not this"), "{said}");
     say("Applied");
     scene.awaits("upf", "Deployed", ("True", "Synced"));
     // A new version is not there before the cluster says so.
     scene.cluster("edge01", "ens8");
     scene.awaits("upf", "Deployed", ("False", "Syncing"));
+}
+
+#[test]
+fn a_cluster_that_follows_a_directory_of_the_repository_is_heard_there() {
+    let Some(stage) = Stage::shared() else {
+        return;
+    };
+    let scene = stage.scene("deeper", 137);
+    scene.variant(
+        "upf",
+        "edge01/upf",
+        "  annotations: {approval.nephio.org/policy: always}",
+    );
+    scene.awaits("upf", "Deployed", ("False", "NotReported"));
+    let dir = tempfile::tempdir().unwrap();
+    let bare = stage.git.path("deeper-edge");
+    Scene::git(dir.path(), &["clone", "-q", bare.to_str().unwrap(), "work"]);
+    let work = dir.path().join("work");
+    let commit = Scene::git(&work, &["rev-parse", "HEAD"]);
+    // As a RootSync with `dir: edge01` writes it: files are named below that directory.
+    let text = format!(
+        "apiVersion: configsync.gke.io/v1beta1\nkind: SyncStatus\nstatus:\n  format: 1\n  cluster: edge01\n  sync: {{commit: {commit}}}\n  conditions:\n  - {{type: Synced, status: \"False\"}}\n  objects:\n  - {{apiVersion: apps/v1, kind: Deployment, name: upf, state: Applied, file: upf/deployment.yaml}}\n  - {{apiVersion: v1, kind: ConfigMap, name: other, state: Failed, file: amf/other.yaml}}\n  errors: [\"ConfigMap/other: no room\"]\n"
+    );
+    std::fs::create_dir_all(work.join("edge01/.status")).unwrap();
+    std::fs::write(work.join("edge01/.status/sync-status.yaml"), text).unwrap();
+    Scene::git(&work, &["add", "."]);
+    Scene::git(&work, &["commit", "-q", "-m", "status"]);
+    Scene::git(&work, &["push", "-q"]);
+    scene.awaits("upf", "Deployed", ("True", "Synced"));
 }
 
 #[test]
@@ -390,6 +421,46 @@ spec:
         theirs["metadata"]
     );
     assert!(scene.look("upf-a").open.is_empty());
+}
+
+#[test]
+fn what_is_written_on_a_variant_is_ours_by_name_and_finalizers_of_others_stay() {
+    let Some(stage) = Stage::shared() else {
+        return;
+    };
+    let scene = stage.scene("named", 138);
+    scene.variant("upf", "upf-a", "");
+    let path = scene.path("upf");
+    scene.awaits("upf", "Specialised", ("True", "Rendered"));
+    let variant = scene.get("upf").unwrap();
+    let fields = variant["metadata"]["managedFields"].as_array().unwrap();
+    let of = |what: &str| -> Vec<&str> {
+        let has = |f: &&serde_json::Value| f["fieldsV1"].to_string().contains(what);
+        let all = fields.iter().filter(has);
+        all.filter_map(|f| f["manager"].as_str()).collect()
+    };
+    let ours = ["mooring-packages"];
+    assert_eq!(of("mooring.dev/last-draft"), ours, "{fields:?}");
+    assert_eq!(of("mooring.dev/packagevariant"), ours, "{fields:?}");
+    // Somebody else has a finalizer too.
+    let mut all = variant["metadata"]["finalizers"]
+        .as_array()
+        .unwrap()
+        .clone();
+    all.push(json!("example.com/keeps"));
+    let patch = json!({ "metadata": { "finalizers": all } });
+    stage.cluster.merge(&path, &patch);
+    stage.cluster.delete(&path);
+    until("ours is gone, and theirs is there", || {
+        let variant = scene.get("upf").ok_or("it is gone")?;
+        let left = &variant["metadata"]["finalizers"];
+        (*left == json!(["example.com/keeps"]))
+            .then_some(())
+            .ok_or_else(|| left.to_string())
+    });
+    scene.awaits_leases(&[]);
+    let patch = json!({ "metadata": { "finalizers": null } });
+    stage.cluster.merge(&path, &patch);
 }
 
 #[test]
