@@ -69,7 +69,11 @@ impl Selector {
 
     /// Whether `labels` satisfy every part.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.unmet(labels).next().is_none()
+        // Asked very often, and mostly answered with no: nothing is written for it.
+        self.match_labels
+            .iter()
+            .all(|(k, v)| labels.get(k) == Some(v))
+            && self.match_expressions.iter().all(|e| e.holds(labels))
     }
 
     /// The parts that `labels` do not satisfy, as a person would write them: what a refusal shows.
