@@ -314,12 +314,15 @@ impl<'a> Trial<'a> {
     }
 
     fn stays(&mut self, id: &ObjectRef, why: &str) {
+        self.stays_with(id, why, "it goes on working beside intents");
+    }
+
+    fn stays_with(&mut self, id: &ObjectRef, why: &str, help: &str) {
         let message = format!("it stays low-level: {why}");
         let found = Finding::info(Code::LowLevelObject, message)
             .on(id)
             .at("spec");
-        self.findings
-            .push(found.help("it goes on working beside intents"));
+        self.findings.push(found.help(help));
     }
 
     /// Loopbacks that the Destination's consumers ask for on the same nodes.
@@ -377,7 +380,8 @@ impl<'a> Trial<'a> {
             let left = self.now.vrfs.iter().find(|o| o.id == object.id);
             if let Some(left) = left.filter(|_| !gone) {
                 let why = words::left(&left.spec);
-                self.stays(&object.id, &why);
+                let help = words::instead(&left.spec);
+                self.stays_with(&object.id, &why, help);
             }
         }
     }

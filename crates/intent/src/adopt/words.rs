@@ -161,3 +161,12 @@ pub(super) fn left(spec: &VRFRouteConfigurationSpec) -> String {
     }
     format!("no intent says {}", lines.join(", "))
 }
+
+/// What somebody can do about what is left of a VRF.
+pub(super) fn instead(spec: &VRFRouteConfigurationSpec) -> &'static str {
+    if spec.sbr_prefixes.is_empty() {
+        return "it goes on working beside intents";
+    }
+    // Whose addresses they are decides which objects the platform gets, and that is not written here.
+    "it goes on working beside intents; a VRFAttachment whose connections have these addresses, or a PodNetwork, looks them up by source too"
+}

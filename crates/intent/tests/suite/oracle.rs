@@ -405,6 +405,8 @@ fn peers_and_loopbacks_are_adopted_with_their_segment_and_what_stays_is_named() 
             "VRFRouteConfiguration/m2m: it stays low-level: no intent says 1 of sbrPrefixes",
         ]
     );
+    let help = &adoption.findings[1].help;
+    assert!(help.contains("a VRFAttachment whose connections"), "{help}");
     let mut instead = adoption.intents.clone();
     instead.extend(adoption.residue);
     instead.extend(objects.iter().filter(|o| o["kind"] == "Node").cloned());
