@@ -106,6 +106,7 @@ struct Class {
     items: BTreeSet<Item>,
     names: NodeNames,
     shared: NodeNetworkConfigSpec,
+    devices: Vec<netplan::Shared>,
     /// The agent's half, where no node asks anything for it, and what hosts need for its sessions.
     agents: Option<(Arc<NodeNetworkConfigSpec>, Vec<Dummy>)>,
     /// The host's half, where no node asks anything at all.
@@ -115,9 +116,11 @@ struct Class {
 impl Class {
     fn new(context: &Context<'_>, items: &BTreeSet<&Item>) -> Self {
         let items = items.iter().copied().cloned().collect();
+        let names = context.inputs.config.node.clone();
         let mut class = Self {
             shared: shared::shared(&items),
-            names: context.inputs.config.node.clone(),
+            devices: netplan::shared(&items, &names),
+            names,
             items,
             agents: None,
             hosts: None,
@@ -168,7 +171,7 @@ impl Class {
     }
 
     fn host(&self, answers: &Answers, node: &str, dummies: &[Dummy]) -> NodeNetplanConfigSpec {
-        netplan::netplan(&self.items, &self.names, answers, node, dummies)
+        netplan::netplan(&self.devices, answers, node, dummies)
     }
 
     fn node(self: &Arc<Self>, answers: &Answers, node: &str) -> NodeConfig {

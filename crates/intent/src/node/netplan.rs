@@ -1,7 +1,9 @@
 //! The host's half: VLAN devices with addresses and routes, and dummies for sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
+use mooring_api::Cidr;
 use mooring_api::kinds::mooring::NodeNames;
 use mooring_api::kinds::schiff::{Device, NetplanNetwork, NetplanState, NodeNetplanConfigSpec};
 use serde_json::{Value, json};
@@ -11,13 +13,19 @@ use crate::Answers;
 use crate::compile::node_key;
 use crate::form::{HostDevice, Item};
 
-pub(super) fn netplan(
-    items: &BTreeSet<Item>,
-    names: &NodeNames,
-    answers: &Answers,
-    node: &str,
-    dummies: &[Dummy],
-) -> NodeNetplanConfigSpec {
+/// A device as all nodes of a class have it, and what of it is a node's own.
+#[derive(Debug)]
+pub(super) struct Shared {
+    name: String,
+    said: Device,
+    /// Routes over gateways that its addresses reach; without an address there are none to send from.
+    routes: Vec<Value>,
+    /// Keys of a node's addresses, by subnet.
+    addresses: BTreeMap<Cidr, String>,
+}
+
+/// The devices of a class.
+pub(super) fn shared(items: &BTreeSet<Item>, names: &NodeNames) -> Vec<Shared> {
     let mut by_vlan: BTreeMap<u16, &HostDevice> = BTreeMap::new();
     for item in items {
         let Item::Host(device) = item else { continue };
@@ -26,8 +34,18 @@ pub(super) fn netplan(
             *there = device;
         }
     }
-    let vlans = by_vlan.into_values();
-    let vlans = vlans.map(|device| (device.device(), vlan(names, answers, node, device)));
+    by_vlan.into_values().map(|d| vlan(names, d)).collect()
+}
+
+/// A node's half.
+pub(super) fn netplan(
+    shared: &[Shared],
+    answers: &Answers,
+    node: &str,
+    dummies: &[Dummy],
+) -> NodeNetplanConfigSpec {
+    let vlans = shared.iter();
+    let vlans = vlans.map(|device| (device.name.clone(), device.of(answers, node)));
     let mut dummy_devices: BTreeMap<String, Device> = BTreeMap::new();
     for dummy in dummies {
         let device = dummy_devices.entry(dummy.name.clone()).or_default();
@@ -48,7 +66,7 @@ pub(super) fn netplan(
     }
 }
 
-fn vlan(names: &NodeNames, answers: &Answers, node: &str, device: &HostDevice) -> Device {
+fn vlan(names: &NodeNames, device: &HostDevice) -> Shared {
     let mut said = Device::new();
     let trunk = &names.trunk;
     said.insert("id".to_owned(), json!(device.vlan));
@@ -67,30 +85,35 @@ fn vlan(names: &NodeNames, answers: &Answers, node: &str, device: &HostDevice) -
             said.insert(key.to_owned(), json!(false));
         }
     }
-    let mut addresses = Vec::new();
-    for (subnet, key) in &device.addresses {
-        let given = answers.address(&node_key(key, node));
-        // An answer of an older subnet is none.
-        if let Some(addr) = given.filter(|addr| subnet.contains(*addr)) {
-            addresses.push(subnet.host(addr).to_string());
-        }
-    }
-    if !addresses.is_empty() {
-        // A route over a gateway needs an address to send from.
-        let reachable = |via: &std::net::IpAddr| {
-            let here = device.addresses.keys().filter(|s| s.contains(*via));
-            here.count() > 0
-        };
-        let routes: Vec<Value> = device
-            .routes
-            .iter()
-            .filter(|(_, via)| reachable(via))
+    let reachable = |via: &IpAddr| device.addresses.keys().any(|s| s.contains(*via));
+    let routes = device.routes.iter().filter(|(_, via)| reachable(via));
+    Shared {
+        name: device.device(),
+        said,
+        routes: routes
             .map(|(to, via)| json!({ "to": to, "via": via }))
-            .collect();
-        said.insert("addresses".to_owned(), json!(addresses));
-        if !routes.is_empty() {
-            said.insert("routes".to_owned(), json!(routes));
-        }
+            .collect(),
+        addresses: device.addresses.clone(),
     }
-    said
+}
+
+impl Shared {
+    fn of(&self, answers: &Answers, node: &str) -> Device {
+        let mut said = self.said.clone();
+        let mut addresses = Vec::new();
+        for (subnet, key) in &self.addresses {
+            let given = answers.address(&node_key(key, node));
+            // An answer of an older subnet is none.
+            if let Some(addr) = given.filter(|addr| subnet.contains(*addr)) {
+                addresses.push(Value::String(subnet.host(addr).to_string()));
+            }
+        }
+        if !addresses.is_empty() {
+            said.insert("addresses".to_owned(), Value::Array(addresses));
+            if !self.routes.is_empty() {
+                said.insert("routes".to_owned(), Value::Array(self.routes.clone()));
+            }
+        }
+        said
+    }
 }
