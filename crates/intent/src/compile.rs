@@ -13,6 +13,7 @@ mod bgp_neighbor;
 mod collector;
 mod context;
 mod draft;
+mod keep;
 mod layer2_attachment;
 mod low_level;
 mod pod_network;
@@ -95,7 +96,11 @@ impl Prior {
 
     /// That of an object.
     pub fn of(&self, object: &ObjectRef) -> Option<&Contribution> {
-        self.0.get(object).map(AsRef::as_ref)
+        self.shared(object).map(AsRef::as_ref)
+    }
+
+    pub(crate) fn shared(&self, object: &ObjectRef) -> Option<&Arc<Contribution>> {
+        self.0.get(object)
     }
 }
 
@@ -135,6 +140,8 @@ pub struct Compiled {
     pub findings: Vec<Finding>,
     /// What nodes were told by: the next compilation looks at what differs.
     pub(crate) given: Answers,
+    /// What it takes over where nothing differs.
+    pub(crate) kept: keep::Kept,
 }
 
 impl Compiled {
@@ -165,8 +172,8 @@ pub fn compile(inputs: &Inputs, answers: &Answers, prior: &Prior) -> Compiled {
     run(inputs, answers, prior, None)
 }
 
-/// Compiles again. The result is that of [`compile()`], byte for byte; `before` only saves work on nodes that are told the
-/// same as then.
+/// Compiles again. The result is that of [`compile()`], byte for byte; `before` only saves work on attachments
+/// and nodes about which nothing differs.
 pub fn recompile(before: &Compiled, inputs: &Inputs, answers: &Answers, prior: &Prior) -> Compiled {
     run(inputs, answers, prior, Some(before))
 }
@@ -175,7 +182,7 @@ pub fn recompile(before: &Compiled, inputs: &Inputs, answers: &Answers, prior: &
 pub(crate) fn form(inputs: &Inputs) -> Form {
     let (answers, prior) = (inputs.claimed.clone(), Prior::default());
     let context = Context::new(inputs, &answers, &prior);
-    let drafts = settle::settle(&context, drafts(&context));
+    let drafts = settle::settle(&context, drafts(&context, None).0);
     let placed = drafts.iter().flat_map(|d| &d.contribution.items);
     Form::new(placed.map(|p| (&p.scope, &p.item)))
 }
@@ -183,14 +190,14 @@ pub(crate) fn form(inputs: &Inputs) -> Form {
 fn run(inputs: &Inputs, answers: &Answers, prior: &Prior, before: Option<&Compiled>) -> Compiled {
     let answers = answers.and(&inputs.claimed);
     let context = Context::new(inputs, &answers, prior);
-    let drafts = drafts(&context);
+    let (drafts, kept) = drafts(&context, before);
     let settled = settle::settle(&context, drafts);
-    assemble(&context, settled, before)
+    assemble(&context, settled, kept, before)
 }
 
 /// Every object by itself, those that are wrong alone aside: what the conflict engine compares.
 pub(crate) fn compared(context: &Context<'_>) -> Vec<Draft> {
-    let mut drafts = drafts(context);
+    let mut drafts = drafts(context, None).0;
     settle::aside(context, &mut drafts);
     drafts
 }
@@ -279,7 +286,8 @@ pub(crate) fn family_key(key: &str, family: Family) -> String {
     format!("{key}/{family}")
 }
 
-fn drafts(context: &Context<'_>) -> Vec<Draft> {
+/// Every object by itself, and what the next compilation may take over.
+fn drafts(context: &Context<'_>, before: Option<&Compiled>) -> (Vec<Draft>, keep::Kept) {
     let inputs = context.inputs;
     let mut drafts = Vec::new();
     for object in &inputs.destinations {
@@ -299,14 +307,10 @@ fn drafts(context: &Context<'_>) -> Vec<Draft> {
         drafts.push(draft);
     }
     drafts.extend(low_level::contribute(context));
-    let attachments = inputs.layer2_attachments.iter();
-    drafts.extend(attachments.map(|o| layer2_attachment::contribute(o, context)));
-    let attachments = inputs.vrf_attachments.iter();
-    drafts.extend(attachments.map(|o| vrf_attachment::contribute(o, context)));
+    let (attachments, kept) = keep::attachments(context, before);
+    drafts.extend(attachments);
     let neighbors = inputs.bgp_neighbors.iter();
     drafts.extend(neighbors.map(|o| bgp_neighbor::contribute(o, context)));
-    let networks = inputs.pod_networks.iter();
-    drafts.extend(networks.map(|o| pod_network::contribute(o, context)));
     let collectors = inputs.collectors.iter();
     drafts.extend(collectors.map(|o| collector::contribute(o, context)));
     let mirrors = inputs.traffic_mirrors.iter();
@@ -316,7 +320,7 @@ fn drafts(context: &Context<'_>) -> Vec<Draft> {
         draft.findings.clone_from(findings);
         drafts.push(draft);
     }
-    drafts
+    (drafts, kept)
 }
 
 /// What the inputs need, by kind.
@@ -342,17 +346,22 @@ pub(crate) fn wants_of_connections(context: &Context<'_>) -> Vec<Want> {
     wants
 }
 
-fn assemble(context: &Context<'_>, drafts: Vec<Draft>, before: Option<&Compiled>) -> Compiled {
+fn assemble(
+    context: &Context<'_>,
+    drafts: Vec<Draft>,
+    kept: keep::Kept,
+    before: Option<&Compiled>,
+) -> Compiled {
     let statuses = status::statuses(context, &drafts);
     let mut findings: Vec<Finding> = Vec::new();
-    let mut contributions = Vec::new();
+    let mut contributions: Vec<Arc<Contribution>> = Vec::new();
     for draft in drafts {
         findings.extend(draft.findings);
         let nothing = draft.contribution.items.is_empty()
             && draft.contribution.platform.is_empty()
             && draft.contribution.nads.is_empty();
         if !nothing {
-            contributions.push(Arc::new(draft.contribution));
+            contributions.push(draft.contribution.into());
         }
     }
     findings.sort_by(|a, b| {
@@ -382,6 +391,7 @@ fn assemble(context: &Context<'_>, drafts: Vec<Draft>, before: Option<&Compiled>
         frozen,
         findings,
         given: context.answers.clone(),
+        kept,
     }
 }
 

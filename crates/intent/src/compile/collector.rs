@@ -350,6 +350,9 @@ pub(super) fn loopbacks_of(
     let Some(identity) = context.fabric.identity(object.spec.vrf.as_str()) else {
         return;
     };
+    if object.spec.loopbacks.is_empty() {
+        return;
+    }
     let scopes = consumers(context, object);
     for loopback in &object.spec.loopbacks {
         if let Some(subnet) = loopback.subnet {
@@ -372,9 +375,7 @@ pub(super) fn loopbacks_of(
             );
         }
     }
-    if !object.spec.loopbacks.is_empty() {
-        draft.contribution.platform = claims(context, &object.id.name, &scopes);
-    }
+    draft.contribution.platform = claims(context, &object.id.name, &scopes);
 }
 
 /// The claims of a Destination's loopbacks for the nodes of scopes.

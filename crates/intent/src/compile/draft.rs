@@ -1,6 +1,8 @@
 //! One object on its way through the compiler, and what all kinds of attachments ask alike.
 
 use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use mooring_api::kinds::schiff::NetworkSpec;
 use mooring_api::{Cidr, Code, Finding, ObjectRef, Selector};
@@ -16,8 +18,38 @@ use crate::reach::{Asking, Reach, Via};
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) created: Option<String>,
-    pub(crate) contribution: Contribution,
+    pub(crate) contribution: Own,
     pub(crate) findings: Vec<Finding>,
+}
+
+/// A contribution that is written while nobody else has it, and shared afterwards.
+#[derive(Clone, Debug)]
+pub(crate) struct Own(Arc<Contribution>);
+
+impl Deref for Own {
+    type Target = Contribution;
+
+    fn deref(&self) -> &Contribution {
+        &self.0
+    }
+}
+
+impl DerefMut for Own {
+    fn deref_mut(&mut self) -> &mut Contribution {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl From<Arc<Contribution>> for Own {
+    fn from(shared: Arc<Contribution>) -> Self {
+        Self(shared)
+    }
+}
+
+impl From<Own> for Arc<Contribution> {
+    fn from(own: Own) -> Self {
+        own.0
+    }
 }
 
 impl Draft {
@@ -36,7 +68,7 @@ impl Draft {
         };
         Self {
             created,
-            contribution,
+            contribution: Own(Arc::new(contribution)),
             findings: Vec::new(),
         }
     }

@@ -3,6 +3,7 @@
 //! Who loses and ran before goes back to its last good form, once; who loses in that form too, or never ran, goes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use mooring_api::{Code, Finding, ObjectRef};
 
@@ -52,10 +53,10 @@ pub(crate) fn settle(context: &Context<'_>, mut drafts: Vec<Draft>) -> Vec<Draft
 fn step_back(context: &Context<'_>, draft: &mut Draft, frozen: &mut BTreeSet<ObjectRef>) {
     let id = draft.id().clone();
     draft.contribution = Draft::of(id.clone(), None).contribution;
-    if let Some(before) = context.prior.of(&id)
+    if let Some(before) = context.prior.shared(&id)
         && frozen.insert(id)
     {
-        draft.contribution = before.clone();
+        draft.contribution = Arc::clone(before).into();
         draft.warn(
             Code::Frozen,
             "spec",
