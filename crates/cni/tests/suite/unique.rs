@@ -37,7 +37,8 @@ fn keys(segment: &Segment, plugin: &str) -> Value {
         "macvlan" => json!({"type": plugin, "master": "eth1"}),
         "bridge" => {
             if node.link("br1").is_none() {
-                node.ip("link add br1 type bridge");
+                // With a MAC of its own, or it follows its ports and CHECK sees it.
+                node.ip("link add br1 address 02:00:00:00:00:b1 type bridge");
                 node.ip("link set br1 up");
                 node.ip("link set eth1 master br1");
             }
