@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 
-/// How many jobs of one test run at a time.
-const HANDS: usize = 3;
+/// How many jobs of one test run at a time. The harness runs tests beside each other already, and some measure time.
+const HANDS: usize = 2;
 
 /// Does all jobs, some at a time; gives what came of each, in their order.
 pub(crate) fn each<J: Sync, R: Send>(jobs: &[J], job: impl Fn(&J) -> R + Sync) -> Vec<R> {
