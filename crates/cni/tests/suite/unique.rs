@@ -310,9 +310,11 @@ fn an_address_that_is_in_use_is_refused_by_every_plugin_that_asks() {
             let mut config = keys(&segment, plugin);
             config["probe"] = json!("block(5000)");
             if plugin == "amd-host-device" {
-                // As if the node's NIC had been given an address twice.
-                segment.stage.node.ip("addr flush dev eth1 scope global");
-                segment.stage.node.ip(&format!("addr add {taken} dev eth1"));
+                // As if the node's NIC had been given an address twice, and nobody had noticed.
+                let node = &segment.stage.node;
+                let dad = if taken.contains(':') { "nodad" } else { "" };
+                node.ip("addr flush dev eth1 scope global");
+                node.ip(&format!("addr add {taken} dev eth1 {dad}"));
             } else {
                 config["ipam"] = ipam(taken);
             }
