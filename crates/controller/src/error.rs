@@ -18,6 +18,19 @@ pub(crate) enum Error {
         #[source]
         source: Box<kube::Error>,
     },
+    /// A kind that we may not read.
+    #[error(
+        "the controller may not list and watch {kind} of {api_version} ({said}). Name it in packages.injectedKinds of the \
+         chart, or bind a role that allows it to the controller's ServiceAccount"
+    )]
+    Unreadable {
+        /// Which.
+        kind: String,
+        /// Of which version.
+        api_version: String,
+        /// What the server says.
+        said: String,
+    },
     /// The address book.
     #[error("the address book failed")]
     Book(#[from] mooring_book::Error),
@@ -65,6 +78,7 @@ impl Error {
                 kube::Error::Api(_) => "ApiRefused",
                 _ => "ApiUnreachable",
             },
+            Self::Unreadable { .. } => "Forbidden",
             Self::Book(_) => "BookFailed",
             Self::Package(_) => "PackageFailed",
             Self::Git(error) => error.reason(),

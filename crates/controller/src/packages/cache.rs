@@ -7,20 +7,21 @@
 //! ```
 //!
 //! Easy to get wrong: a kind that the server does not serve is no error, it has no objects; it is asked for again each
-//! time, since its CRD may come later. Secrets never come here: they are read when they are needed.
+//! time, since its CRD may come later. A kind that we may not read is one, and whoever asks hears at once which right is
+//! missing; the watch goes on trying, so that it is there when somebody gives it. Secrets never come here: they are read when they are needed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, TypeMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use mooring_blueprint::Object;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::error::{Error, chain};
@@ -52,12 +53,19 @@ struct Key {
 #[derive(Clone)]
 pub(super) struct Cache {
     client: Client,
-    known: Arc<tokio::sync::Mutex<BTreeMap<Key, Store<DynamicObject>>>>,
+    known: Arc<tokio::sync::Mutex<BTreeMap<Key, Watched>>>,
     touched: broadcast::Sender<Touched>,
     tasks: mpsc::UnboundedSender<Task>,
 }
 
 type Task = futures::future::BoxFuture<'static, ()>;
+
+/// A watch: what it has read, and why the server refused it last.
+#[derive(Clone)]
+struct Watched {
+    store: Store<DynamicObject>,
+    refused: watch::Receiver<Option<String>>,
+}
 
 impl Cache {
     /// Nothing is watched yet. The future runs the watches until the end.
@@ -115,30 +123,43 @@ impl Cache {
             kind: kind.to_owned(),
             namespace: namespace.map(ToOwned::to_owned),
         };
-        let store = {
+        let Watched { store, mut refused } = {
             let mut known = self.known.lock().await;
-            if let Some(store) = known.get(&key) {
-                store.clone()
+            if let Some(watched) = known.get(&key) {
+                watched.clone()
             } else {
                 let found = served(&self.client, api_version, kind).await?;
                 let Some((resource, namespaced)) = found else {
                     return Ok(None);
                 };
-                let store = self.watch(&resource, namespace.filter(|_| namespaced));
-                known.insert(key, store.clone());
-                store
+                let watched = self.watch(&resource, namespace.filter(|_| namespaced));
+                known.insert(key, watched.clone());
+                watched
             }
         };
-        let ready = tokio::time::timeout(SYNC, store.wait_until_ready()).await;
-        if !matches!(ready, Ok(Ok(()))) {
-            return Err(Error::Other(format!(
-                "the watch on {kind} has not read everything yet"
-            )));
-        }
+        let refusal = async {
+            // The sender goes with the watch, at the end of the program.
+            let said = refused.wait_for(Option::is_some).await;
+            said.ok().and_then(|said| said.clone())
+        };
+        let read = async {
+            tokio::select! {
+                biased;
+                Some(said) = refusal => Err(Error::Unreadable {
+                    kind: kind.to_owned(),
+                    api_version: api_version.to_owned(),
+                    said,
+                }),
+                Ok(()) = store.wait_until_ready() => Ok(()),
+                else => Err(unread(kind)),
+            }
+        };
+        let read = tokio::time::timeout(SYNC, read).await;
+        read.unwrap_or_else(|_| Err(unread(kind)))?;
         Ok(Some(store))
     }
 
-    fn watch(&self, resource: &ApiResource, namespace: Option<&str>) -> Store<DynamicObject> {
+    fn watch(&self, resource: &ApiResource, namespace: Option<&str>) -> Watched {
         let api: Api<DynamicObject> = match namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
             None => Api::all_with(self.client.clone(), resource),
@@ -147,8 +168,29 @@ impl Cache {
         let store = writer.as_reader();
         let kind = resource.kind.clone();
         let touched = self.touched.clone();
+        // The items of a list of Kubernetes' own kinds do not say what they are.
+        let types = TypeMeta {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+        };
+        let (refuse, refused) = watch::channel(None);
         let events = watcher(api, watcher::Config::default())
-            .modify(|object| object.managed_fields_mut().clear())
+            .inspect(move |seen| {
+                let said = match seen {
+                    // It is about to ask.
+                    Ok(watcher::Event::Init) => return,
+                    Ok(_) => None,
+                    Err(error) => match forbidden(error) {
+                        Some(said) => Some(said),
+                        None => return,
+                    },
+                };
+                refuse.send_if_modified(|now| std::mem::replace(now, said.clone()) != said);
+            })
+            .modify(move |object| {
+                object.managed_fields_mut().clear();
+                object.types.get_or_insert_with(|| types.clone());
+            })
             .default_backoff()
             .reflect(writer);
         let task = told(events, store.clone(), Gone::Told).for_each(move |seen| {
@@ -173,8 +215,29 @@ impl Cache {
         });
         // A closed channel is the end of the program.
         let _ = self.tasks.send(Box::pin(task));
-        store
+        Watched { store, refused }
     }
+}
+
+fn unread(kind: &str) -> Error {
+    Error::Other(format!("the watch on {kind} has not read everything yet"))
+}
+
+/// What the server says of a right that is missing; None where something else is wrong.
+fn forbidden(error: &watcher::Error) -> Option<String> {
+    use watcher::Error::{
+        InitialListFailed, NoResourceVersion, WatchError, WatchFailed, WatchStartFailed,
+    };
+    let status = match error {
+        InitialListFailed(kube::Error::Api(status))
+        | WatchStartFailed(kube::Error::Api(status))
+        | WatchFailed(kube::Error::Api(status))
+        | WatchError(status) => status,
+        InitialListFailed(_) | WatchStartFailed(_) | WatchFailed(_) | NoResourceVersion => {
+            return None;
+        }
+    };
+    (status.code == 403).then(|| status.message.clone())
 }
 
 /// An object of a store as a value.

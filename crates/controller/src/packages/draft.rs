@@ -11,8 +11,8 @@ use mooring_blueprint::Object;
 use mooring_package::revision::addressed::Addressed;
 use mooring_package::revision::{Base, Draft, Lifecycle, Open, PackageName, Standing};
 use mooring_package::{
-    Files, Kpt, Neighbour, Site, Specialise, needed_packages, specialise, with_condition,
-    without_condition,
+    Files, Kpt, Neighbour, Site, Specialise, injection_points, needed_packages, specialise,
+    with_condition, without_condition,
 };
 
 use super::book::Book;
@@ -53,6 +53,12 @@ impl Role {
             .flat_map(|(_, open)| needed_packages(&open.files))
             .collect();
         let neighbours = self.neighbours(repository.namespace(), &names).await?;
+        let mut site = site;
+        let points = hand
+            .iter()
+            .flat_map(|(_, open)| injection_points(&open.files))
+            .collect();
+        site.extend(self.injected(repository.namespace(), points).await?);
         let _flight = self.flight.clone().read_owned().await;
         let _turn = self.turns.take(&remote.packages.repository.url).await;
         let hands = self.hands(repository, remote, &site, neighbours);
@@ -72,6 +78,26 @@ impl Role {
             Ok(findings)
         })
         .await
+    }
+
+    /// What packages that a person made may be injected with, beside clusters. A kind that we may not read keeps nobody else up.
+    pub(super) async fn injected(
+        &self,
+        namespace: &str,
+        mut points: BTreeSet<(String, String)>,
+    ) -> Result<Vec<Object>, Error> {
+        points.remove(&(CLUSTER.0.to_owned(), CLUSTER.1.to_owned()));
+        let mut all = Vec::new();
+        for (api_version, kind) in points {
+            match self.cache.all(&api_version, &kind, Some(namespace)).await {
+                Ok(more) => all.extend(more),
+                Err(error @ Error::Unreadable { .. }) => {
+                    tracing::warn!(error = chain(&error), "packages cannot be injected with it");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
     }
 
     /// What the packages of a repository that a person made are worked on with.

@@ -16,7 +16,7 @@ use mooring_api::{Condition, Finding};
 use mooring_blueprint::Object;
 use mooring_package::git::Oid;
 use mooring_package::revision::{PackageName, Standing};
-use mooring_package::{Files, Kpt, Site};
+use mooring_package::{Files, Kpt, Site, injection_points};
 
 use super::conditions::{condition, sentence};
 use super::draft::Hands;
@@ -115,25 +115,35 @@ impl Role {
         let open = standing.open.iter().map(|(package, _)| package.clone());
         let open: BTreeSet<PackageName> = open.collect();
         let hands = self.hands(repository, remote, site, Vec::new());
-        let site = site.to_vec();
+        let names: Vec<PackageName> = due.iter().map(|(name, _)| name.clone()).collect();
+        let there = remote.clone();
+        let read = blocking(move || Ok(there.packages.contents(&commit, &names)?));
+        // Those that are ours: specialised once, and no variant's.
+        let ours = read.await?.into_iter().filter_map(|(package, files)| {
+            let kpt = Kpt::read(&files)?;
+            let ours = !kpt.id.is_empty() && !marks.contains(&kpt.variant);
+            ours.then_some((package, (files, kpt)))
+        });
+        let ours: BTreeMap<PackageName, (Files, Kpt)> = ours.collect();
+        let mut site = site.to_vec();
+        let points = ours
+            .values()
+            .flat_map(|(files, _)| injection_points(files))
+            .collect();
+        site.extend(self.injected(repository.namespace(), points).await?);
         let done = blocking(move || {
             let site = site_of(&site);
-            let names: Vec<PackageName> = due.iter().map(|(name, _)| name.clone()).collect();
-            let packages = &hands.remote.packages;
-            let files: BTreeMap<PackageName, Files> =
-                packages.contents(&commit, &names)?.into_iter().collect();
             let mut done = Vec::new();
             for (package, tree) in due {
-                let kpt = files.get(&package).and_then(Kpt::read).unwrap_or_default();
-                let other = kpt.id.is_empty() || marks.contains(&kpt.variant);
                 let drafts = open.contains(&package);
-                let errors = match files.get(&package) {
-                    Some(files) if !other => hands.keep(&package, files, &kpt, drafts, &site)?,
-                    _ => Vec::new(),
+                let found = ours.get(&package);
+                let errors = match found {
+                    Some((files, kpt)) => hands.keep(&package, files, kpt, drafts, &site)?,
+                    None => Vec::new(),
                 };
                 let one = One {
                     tree,
-                    other,
+                    other: found.is_none(),
                     errors,
                 };
                 done.push((package, one));

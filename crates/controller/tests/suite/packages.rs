@@ -1,6 +1,7 @@
 //! The packages role: variants become packages in Git, with addresses that are reserved, committed and given back.
 
 mod faults;
+mod injected;
 mod kept;
 mod links;
 mod lives;

@@ -48,8 +48,12 @@ impl Deployment {
 
 const NOT_REPORTED: &str = "NotReported";
 
-/// What stands in a directory: nothing, something that cannot be read, a status.
-type Word = Option<Option<Box<SyncStatus>>>;
+/// What stands in a directory.
+enum Word {
+    Nothing,
+    Unreadable,
+    Status(Box<SyncStatus>),
+}
 
 impl Packages {
     /// What clusters say about these packages as they are published now, from one fetch.
@@ -76,25 +80,19 @@ impl Packages {
                 if !words.contains_key(directory) {
                     words.insert(directory.to_owned(), word(&mirror, &main, directory)?);
                 }
-                let Some(word) = &words[directory] else {
-                    continue;
-                };
-                said = match word {
-                    Some(status) => {
-                        let there = Oid::parse(&status.status.sync.commit);
-                        let arrived = there.is_some()
-                            && is_same(&mirror, package, there.as_ref(), Some(&main))?;
-                        judge(
-                            &status.status,
-                            status.is_synced(),
-                            inside(&path, directory),
-                            arrived,
-                        )
-                    }
-                    None => {
+                said = match &words[directory] {
+                    Word::Nothing => continue,
+                    Word::Unreadable => {
                         let place = joined(directory, SYNC_STATUS_FILE);
                         let message = format!("{place} cannot be read");
                         Deployment::new(false, "Unreadable", "", message)
+                    }
+                    Word::Status(status) => {
+                        let there = Oid::parse(&status.status.sync.commit);
+                        let arrived = there.is_some()
+                            && is_same(&mirror, package, there.as_ref(), Some(&main))?;
+                        let inside = inside(&path, directory);
+                        judge(&status.status, status.is_synced(), inside, arrived)
                     }
                 };
                 break;
@@ -132,10 +130,12 @@ fn word(mirror: &Mirror, main: &Oid, directory: &str) -> Result<Word, Error> {
     let bytes = mirror
         .read(main, dir)?
         .and_then(|mut files| files.remove(name));
-    Ok(bytes.map(|bytes| {
-        let value = crate::document(&bytes);
-        value.as_ref().and_then(SyncStatus::read).map(Box::new)
-    }))
+    let Some(bytes) = bytes else {
+        return Ok(Word::Nothing);
+    };
+    let value = crate::document(&bytes);
+    let status = value.as_ref().and_then(SyncStatus::read);
+    Ok(status.map_or(Word::Unreadable, |status| Word::Status(Box::new(status))))
 }
 
 /// What the cluster's word means for one package, by its directory below the one that the cluster follows.

@@ -93,7 +93,9 @@ impl Role {
                 .cache
                 .all(&api_version, &kind, Some(&namespace))
                 .await?;
-            offers.extend(more);
+            offers.extend(more.iter().cloned());
+            // The render fills the same points again, from what the site has.
+            site.extend(more);
         }
         let clone = clone_variant(&variant, &blueprint, &offers, &origin);
         if clone.findings.iter().any(Finding::is_error) {
