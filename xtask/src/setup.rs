@@ -60,6 +60,8 @@ const COMPONENTS: &[Component] = &[
     debian("openvswitch-common", "openvswitch-switch"),
     debian("libxdp1", "openvswitch-switch"),
     debian("libbpf1", "openvswitch-switch"),
+    debian("openssh-server", "Git over ssh"),
+    debian("libwrap0", "openssh-server"),
     bundle(
         "user-mode-linux",
         kernels::USER_MODE_LINUX,

@@ -1,6 +1,6 @@
 //! Tests only: folder cases, trees that are compared or hashed, oracles, counted skips, programs that were set up;
 //! behind features, a sandbox of network namespaces (`netns`), kernels that a test boots (`kernels`), a real Kubernetes
-//! control plane (`control-plane`), and Git over HTTP with credentials (`git-server`).
+//! control plane (`control-plane`), and Git over HTTP and ssh with credentials (`git-server`).
 //!
 //! Test code of every room calls this as a dev-dependency; nothing that ships may. Functions here panic
 //! with a message for the person who reads the test output, since a test has nobody to return an error to.
@@ -31,6 +31,8 @@ mod qemu;
 mod said;
 mod script;
 mod skip;
+#[cfg(feature = "git-server")]
+mod ssh_server;
 mod tool;
 mod tree;
 #[cfg(feature = "kernels")]
@@ -56,6 +58,8 @@ pub use qemu::{Qemu, qemu_suite};
 pub use said::Said;
 pub use script::script;
 pub use skip::{oracles, skip};
+#[cfg(feature = "git-server")]
+pub use ssh_server::SshServer;
 pub use tool::component;
 pub use tree::{assert_same_tree, copy_tree, hash_tree};
 #[cfg(feature = "kernels")]

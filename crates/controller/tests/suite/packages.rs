@@ -7,3 +7,4 @@ mod links;
 mod lives;
 mod others;
 pub(crate) mod scene;
+mod ssh;

@@ -305,12 +305,15 @@ fn is_unwanted(name: &str) -> bool {
 fn ssh(key: &Path, known_hosts: Option<&Path>) -> String {
     let mut command = format!(
         "ssh -F /dev/null -o BatchMode=yes -o IdentitiesOnly=yes -o ConnectTimeout=15 -i {}",
-        quoted(key)
+        quoted(&key.to_string_lossy())
     );
     match known_hosts {
         Some(file) => {
             command += " -o StrictHostKeyChecking=yes -o GlobalKnownHostsFile=/dev/null ";
-            let _ = write!(command, "-o UserKnownHostsFile={}", quoted(file));
+            // A list of files to ssh, which splits it at spaces unless it is quoted once more.
+            let file = file.to_string_lossy().replace('%', "%%");
+            let option = format!("UserKnownHostsFile=\"{file}\"");
+            let _ = write!(command, "-o {}", quoted(&option));
         }
         None => command += " -o StrictHostKeyChecking=accept-new",
     }
@@ -318,8 +321,8 @@ fn ssh(key: &Path, known_hosts: Option<&Path>) -> String {
 }
 
 /// As a shell takes it for one word.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// What git's words mean.
@@ -382,7 +385,8 @@ pub(super) fn shortened(complaint: &str) -> String {
         let line = line.trim();
         let starts = ["fatal: ", "error: ", "remote: ", "warning: "];
         let cut = starts.iter().find_map(|start| line.strip_prefix(start));
-        cut.unwrap_or(line).trim().to_owned()
+        // ssh frames what it is most worried about.
+        cut.unwrap_or(line).trim_matches('@').trim().to_owned()
     };
     let useful = |line: &String| {
         !line.is_empty()
@@ -457,6 +461,6 @@ mod tests {
 
     #[test]
     fn a_key_with_a_quote_in_its_name_is_one_word() {
-        assert_eq!(quoted(Path::new("a'b c")), r"'a'\''b c'");
+        assert_eq!(quoted("a'b c"), r"'a'\''b c'");
     }
 }

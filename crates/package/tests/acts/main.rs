@@ -16,4 +16,5 @@ mod links;
 mod reserved;
 mod revision;
 mod seed;
+mod ssh;
 mod sticky;
