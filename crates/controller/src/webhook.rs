@@ -19,20 +19,25 @@ mod view;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::routing::post;
 
+use crate::args::Role;
 use crate::error::chain;
+use crate::living::Living;
 use crate::world::World;
 
 /// How often the certificate is looked at.
 const LOOK: Duration = Duration::from_secs(30);
 /// How soon after something went wrong.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// Between two looks at what is about to be known.
+const SOON: Duration = Duration::from_millis(50);
 
 /// How the webhook is reached, and with which certificate.
 #[derive(Clone, Debug, clap::Args)]
@@ -88,12 +93,15 @@ pub(crate) async fn run(world: World) -> Result<()> {
     let served = Arc::new(tls::Served::default());
     let view = view::View::start(&world);
     let intents = intents::Intents::default();
-    let reviewer = review::Reviewer::new(&world, view.clone(), intents.clone())?;
+    let living = Arc::new(OnceLock::new());
+    let reviewer =
+        review::Reviewer::new(&world, view.clone(), intents.clone(), Arc::clone(&living))?;
     let address = world.args.webhook.webhook_listen;
     let listener = tls::TlsListener::bind(address, served.clone())
         .await
         .with_context(|| format!("cannot listen on {address}"))?;
-    let keeper = tokio::spawn(keep(world.clone(), served, view));
+    let keeper = tokio::spawn(keep(world.clone(), served, view, Arc::clone(&living)));
+    let others = tokio::spawn(look(world.clone(), living));
     let watching = tokio::spawn(intents.keep(world.clone()));
     let router = Router::new()
         .route("/validate", post(review::validate))
@@ -106,13 +114,44 @@ pub(crate) async fn run(world: World) -> Result<()> {
         .await
         .context("the keeper of the certificate panicked")?;
     watching.await.context("the watch of intents panicked")?;
+    others.await.context("the look for others panicked")?;
     outcome.context("the webhook cannot serve")
 }
 
-/// Serves a certificate as soon as there is one that is trusted, and every later one.
-async fn keep(world: World, served: Arc<tls::Served>, view: view::View) {
+/// Looks for other controllers of pools until the end: where one is, its objects are not ours to judge.
+async fn look(world: World, living: Arc<OnceLock<Living>>) {
+    let looking = async {
+        loop {
+            match Living::look_for(&world, Role::Ipam, &[]).await {
+                Ok(seen) => break living.get_or_init(|| seen).other_comes(&world).await,
+                Err(error) => {
+                    tracing::warn!(error = chain(&error), "cannot look for others yet");
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+            }
+        }
+    };
     tokio::select! {
-        () = view.synced() => {}
+        () = looking => {}
+        () = world.shutdown.clone().wait() => {}
+    }
+}
+
+/// Serves a certificate as soon as there is one that is trusted, and every later one.
+async fn keep(
+    world: World,
+    served: Arc<tls::Served>,
+    view: view::View,
+    living: Arc<OnceLock<Living>>,
+) {
+    let known = async {
+        view.synced().await;
+        while living.get().is_none() {
+            tokio::time::sleep(SOON).await;
+        }
+    };
+    tokio::select! {
+        () = known => {}
         () = world.shutdown.clone().wait() => return,
     }
     let mut last = None;

@@ -186,7 +186,7 @@ impl World {
         span.in_scope(|| self.finish(kind, object, began, outcome))
     }
 
-    pub(crate) fn finish(
+    fn finish(
         &self,
         kind: &'static str,
         object: &str,

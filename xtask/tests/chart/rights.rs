@@ -108,6 +108,8 @@ pub(crate) const MANAGEMENT: &[(&str, &str)] = &[
         yes watch   ipprefixes.ipam.resource.nephio.org *
         yes watch   networkinstances.ipam.resource.nephio.org *
         no  watch   vlanclaims.vlan.resource.nephio.org *
+        yes list    deployments.apps *
+        no  get     customresourcedefinitions.apiextensions.k8s.io *
         yes watch   ipleases.mooring.dev *
         no  create  ipleases.mooring.dev *
         no  delete  ipleases.mooring.dev *

@@ -3,7 +3,7 @@
 //! CEL in the schema has seen the object alone before; here it is seen beside the others. Easy to get wrong: the old
 //! object is taken from the request, not from our watch, which may be behind.
 
-use mooring_api::{Finding, Time};
+use mooring_api::{Code, Finding, Time};
 use mooring_blueprint::{Bundle, Context, Object, nephio, pools};
 use mooring_intent::{Admission, Inputs};
 use mooring_ipam::{Lease, Pools, admit};
@@ -37,7 +37,9 @@ pub(super) fn pool(
     let (after, told) = pools::read(&rest().chain(asked.new.clone()).collect::<Vec<_>>());
     let mut findings: Vec<Finding> = told
         .into_iter()
-        .filter(|f| f.is_error() && !known.contains(f))
+        // A prefix may be applied before the instance that contains it; the ipam role says where none ever comes.
+        .filter(|f| f.is_error() && f.code != Code::UnknownNetworkInstance)
+        .filter(|f| !known.contains(f))
         .collect();
     for finding in admit::pools(&before, &after, &leases(&before), now) {
         if !findings.contains(&finding) {
@@ -85,7 +87,6 @@ pub(super) fn intent(others: &Inputs, asked: &Asked) -> Admission {
 
 #[cfg(test)]
 mod tests {
-    use mooring_api::Code;
     use serde_json::json;
 
     use super::*;
@@ -121,6 +122,17 @@ mod tests {
             new: Some(prefix("b", "10.0.1.0/24")),
         };
         assert!(codes(&others, &beside).is_empty());
+    }
+
+    #[test]
+    fn a_prefix_may_come_before_the_instance_that_contains_it() {
+        let mut first = prefix("a", "10.0.0.0/24");
+        first.value["spec"] = json!({ "prefix": "10.0.0.0/24" });
+        let asked = Asked {
+            old: None,
+            new: Some(first),
+        };
+        assert!(codes(&[], &asked).is_empty());
     }
 
     fn claim_for(spec: serde_json::Value) -> Asked {

@@ -1,6 +1,6 @@
 //! One admission review: read the request, gather what stands beside the object, decide, answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
 use axum::Json;
@@ -18,6 +18,7 @@ use super::decide::{self, Asked};
 use super::intents::{self, Intents};
 use super::view::View;
 use crate::error::chain;
+use crate::living::Living;
 use crate::metrics::Pass;
 use crate::world::World;
 
@@ -33,24 +34,49 @@ pub(super) struct Reviewer {
     intents: Intents,
     places: Semaphore,
     book: Arc<KubeStore>,
+    /// Whose the pools are; not known before the first look, and until then nobody is served.
+    living: Arc<OnceLock<Living>>,
 }
 
 impl Reviewer {
     /// With the cluster's book beside pools and intents.
-    pub(super) fn new(world: &World, view: View, intents: Intents) -> Result<Self> {
+    pub(super) fn new(
+        world: &World,
+        view: View,
+        intents: Intents,
+        living: Arc<OnceLock<Living>>,
+    ) -> Result<Self> {
         Ok(Self {
             world: world.clone(),
             view,
             intents,
             places: Semaphore::new(AT_ONCE),
             book: world.book(Writers::Many)?,
+            living,
         })
+    }
+
+    /// Whether an object is ours to judge, and counts when another is judged.
+    fn is_ours(&self, object: &Object) -> bool {
+        let Some(living) = self.living.get() else {
+            return true;
+        };
+        let metadata = serde_json::from_value(object.value["metadata"].clone());
+        let metadata = metadata.unwrap_or_default();
+        living.notice(&metadata);
+        living.is_ours(&metadata)
     }
 
     /// What is wrong with the object beside the others.
     fn findings(&self, kind: &str, asked: &Asked) -> Vec<Finding> {
         let now = self.world.now();
-        let objects = self.view.objects();
+        let mut objects = self.view.objects();
+        objects.retain(|object| self.is_ours(object));
+        // Somebody else's pools are judged by somebody else.
+        let subject = asked.new.as_ref().or(asked.old.as_ref());
+        if subject.is_some_and(|object| !self.is_ours(object)) {
+            return Vec::new();
+        }
         match kind {
             "NetworkInstance" | "IPPrefix" => {
                 decide::pool(&objects, asked, |pools| self.leases(pools), now)

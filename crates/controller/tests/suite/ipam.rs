@@ -22,6 +22,18 @@ pub(crate) fn claim_path(namespace: &str, name: &str) -> String {
     format!("{GROUP}/namespaces/{namespace}/ipclaims/{name}")
 }
 
+/// Nephio's resource backend, as far as it is known by its name.
+pub(crate) fn install_backend(cluster: &Cluster) {
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": "resource-backend-controller", "namespace": "default" },
+        "spec": { "selector": { "matchLabels": { "a": "b" } }, "template": {
+            "metadata": { "labels": { "a": "b" } },
+            "spec": { "containers": [{ "name": "a", "image": "none.invalid/a" }] } } },
+    });
+    cluster.create("/apis/apps/v1/namespaces/default/deployments", &deployment);
+}
+
 /// A claim in the instance that has its namespace's name.
 pub(crate) fn claim(namespace: &str, name: &str) -> Value {
     json!({

@@ -199,6 +199,31 @@ fn every_rule_of_the_webhook_admits_and_refuses_as_its_case_says() {
     );
     assert!(counted.is_some_and(|n| n >= 2.0), "{counted:?}");
 
+    // Beside another controller of pools: what is not handed to us is not ours to judge, nor judged against.
+    crate::ipam::install_backend(&cluster);
+    let over = |label: &str| {
+        object(&format!(
+            "{{kind: IPPrefix, metadata: {{name: one-f{label}}}, spec: {{prefix: 10.1.1.64/26, networkInstance: {{name: one}}}}}}"
+        ))
+    };
+    let dry = |text: &str| {
+        let args = ["apply", "--dry-run=server", "-f", "-"];
+        cluster.plane().kubectl_stdin(&args, text)
+    };
+    until("theirs is admitted", || {
+        let said = dry(&over(""));
+        (said.code == Some(0)).then_some(()).ok_or(said.stderr)
+    });
+    let label = ", labels: {mooring.dev/managed: \"true\"}";
+    let handed = json!({ "metadata": { "labels": { "mooring.dev/managed": "true" } } });
+    let other = "/apis/ipam.resource.nephio.org/v1alpha1/namespaces/default/ipprefixes/one-b";
+    cluster.merge(other, &handed);
+    until("ours beside ours is refused", || {
+        let said = dry(&over(label));
+        let refused = said.stderr.contains("OverlappingPrefixes");
+        refused.then_some(()).ok_or(said.stderr)
+    });
+
     // Unreachable: what only the webhook sees passes, what CEL sees does not.
     controller.kill();
     let over = object(

@@ -13,16 +13,21 @@ several roles share.
   verbs: [create, patch]
 {{- end -}}
 
-{{/* What is here besides us: installed schemas by name; with `manage: auto`, names of Deployments of other controllers. */}}
+{{/* With `manage: auto`, names of Deployments of other controllers. */}}
+{{- define "mooring.rules.neighbours" -}}
+{{- if eq .Values.manage "auto" -}}
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [list]
+{{- end -}}
+{{- end -}}
+
+{{/* What is here besides us: installed schemas by name, and other controllers. */}}
 {{- define "mooring.rules.others" -}}
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   verbs: [get]
-{{- if eq .Values.manage "auto" }}
-- apiGroups: [apps]
-  resources: [deployments]
-  verbs: [list]
-{{- end }}
+{{ include "mooring.rules.neighbours" . }}
 {{- end -}}
 
 {{/* The book: leases and ledgers. */}}
@@ -98,6 +103,7 @@ several roles share.
 {{- end -}}
 
 {{- define "mooring.rules.webhook" -}}
+{{ include "mooring.rules.neighbours" . }}
 - apiGroups: [ipam.resource.nephio.org, ipam.nephio.org]
   resources: [networkinstances, ipprefixes]
   verbs: [get, list, watch]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{GROUP, claim, claim_path, site};
+use super::{GROUP, claim, claim_path, install_backend, site};
 use crate::harness::{Cluster, Controller, await_condition, condition, until};
 
 const READY: (&str, &str) = ("True", "Ready");
@@ -115,18 +115,6 @@ fn on_published_definitions_dropped_ranges_give_nothing_and_their_twin_does() {
         &json!({ "spec": { "prefix": null } }),
     );
     await_condition(&cluster, &claim_path("twin", "broken"), "Ready", READY);
-}
-
-/// Nephio's resource backend, as far as it is known by its name.
-fn install_backend(cluster: &Cluster) {
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": { "name": "resource-backend-controller", "namespace": "default" },
-        "spec": { "selector": { "matchLabels": { "a": "b" } }, "template": {
-            "metadata": { "labels": { "a": "b" } },
-            "spec": { "containers": [{ "name": "a", "image": "none.invalid/a" }] } } },
-    });
-    cluster.create("/apis/apps/v1/namespaces/default/deployments", &deployment);
 }
 
 /// Waits until an object's Event says that it is left alone.
