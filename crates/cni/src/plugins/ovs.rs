@@ -8,8 +8,11 @@
 mod config;
 mod vsctl;
 
+use std::time::Duration;
+
 use mooring_api::net::{Link, LinkKind};
 use mooring_attach::cni::{CniError, CniResult};
+use mooring_host::file::Lock;
 use mooring_host::{Netlink, Netns, fault};
 use serde_json::Value;
 
@@ -21,6 +24,11 @@ use crate::configure::{self, Options};
 use crate::plugin::Plugin;
 use config::{Mode, Wanted};
 use vsctl::Switch;
+
+/// Every holder starts `ovs-vsctl` a few times.
+const TURN_BOUND: Duration = Duration::from_secs(20);
+/// Locks are few: a file for each attachment would have to be removed again.
+const TURNS: u32 = 16;
 
 pub(crate) struct Ovs;
 
@@ -34,9 +42,10 @@ impl Plugin for Ovs {
         let switch = Switch::new(wanted.database.clone());
         let (netns, mut pod) = pod(call)?;
         let mut node = node()?;
+        let mark = mark_of(call);
+        let _turn = turn(call, &mark)?;
         let addresses = call.ipam_add()?;
         fault::point("ovs-addresses");
-        let mark = mark_of(call);
         let made = attach(
             call,
             &wanted,
@@ -88,6 +97,14 @@ impl Plugin for Ovs {
         let ends = node().and_then(|mut node| sweep(&mut node, network, &valid));
         all([ports, ends, call.ipam_gc()])
     }
+}
+
+/// One ADD of an attachment at a time: each replaces what it finds half-made, and two would remove each other's.
+fn turn(call: &Call, mark: &Mark) -> Result<Lock, CniError> {
+    let nth = mark.host_end().bytes().map(u32::from).sum::<u32>() % TURNS;
+    let file = call.paths.own.join(format!("ovs-{nth}.lock"));
+    Lock::exclusive(&file, TURN_BOUND)
+        .map_err(|e| CniError::try_again("another ADD of a port takes long").because(&e))
 }
 
 fn attach(
