@@ -8,10 +8,9 @@
 //! address belongs to the interface its index names; a route without a router goes via the first gateway of
 //! its family, else over the link; several routes to one destination stand side by side.
 //!
-//! One thing differs: nobody waits for duplicate address detection. An IPv6 address is *optimistic*, so it
-//! can be used at once and the kernel still tells when another host has it; where uniqueness is settled
-//! ([`unique`]) detection is left out. That an IPAM plugin gave the address settles nothing: static keeps no book, and
-//! host-local's is this node's.
+//! One thing differs: nobody waits for duplicate address detection. Whoever wrote a static address or a pool into a
+//! configuration of ours has decided whose it is: there is none, and the address is announced. One that another IPAM
+//! plugin gave is *optimistic*: it can be used at once, and the kernel still tells when another host has it ([`unique`]).
 //!
 //! Easy to get wrong: an address without an interface index is configured by nobody, so a plugin that took
 //! a result from IPAM sets the indexes first ([`CniResult::assign`]).
@@ -28,6 +27,7 @@ use mooring_attach::cni::{CniError, CniResult, CniRoute, Ip};
 use mooring_host::{Change, Netlink, NetlinkError, Netns, sysctl};
 
 use crate::call::Call;
+use crate::plugins::child::is_own_ipam;
 use unique::Dad;
 
 pub(crate) use unique::{Ready, Wish};
@@ -47,11 +47,11 @@ pub(crate) struct Options<'a> {
 }
 
 impl Options<'_> {
-    /// What the configuration says, and detection where it says nothing.
+    /// What the configuration says; where it says nothing, detection of what another program gave.
     pub(crate) fn of(call: &Call) -> Result<Self, CniError> {
         Ok(Self {
             wish: Wish::read(call.config())?,
-            detect: true,
+            detect: !is_own_ipam(call),
             below: None,
             sysctls: &[],
         })

@@ -317,24 +317,11 @@ fn an_empty_list_is_no_error() {
     }
 }
 
-/// All code of the workspace, as one text.
-fn sources(dir: &Path, text: &mut String) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, text);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            *text += &fs::read_to_string(&path).unwrap();
-        }
-    }
-}
-
 #[test]
 fn every_row_of_what_differs_names_a_test_that_exists() {
     let root = mooring_testkit::workspace_root();
     let page = fs::read_to_string(root.join("docs/concepts/nephio-differences.md")).unwrap();
-    let mut code = String::new();
-    sources(&root.join("crates"), &mut code);
+    let code = mooring_testkit::sources();
     let oracles = mooring_testkit::oracles("published cases that the differences name");
     let is_row = |l: &&str| l.starts_with("| ");
     let (mut rows, mut wrong) = (0, Vec::new());

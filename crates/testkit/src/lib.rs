@@ -61,7 +61,7 @@ pub use skip::{oracles, skip};
 #[cfg(feature = "git-server")]
 pub use ssh_server::SshServer;
 pub use tool::component;
-pub use tree::{assert_same_tree, copy_tree, hash_tree};
+pub use tree::{assert_same_tree, copy_tree, hash_tree, sources};
 #[cfg(feature = "kernels")]
 pub use uml::{Uml, uml_suite};
 #[cfg(feature = "control-plane")]

@@ -26,6 +26,23 @@ pub(crate) enum Entry {
     EmptyDir,
 }
 
+/// All code of all rooms, as one text: for tests that hold a page to what it names.
+pub fn sources() -> String {
+    let mut text = String::new();
+    let mut dirs = vec![crate::workspace_root().join("crates")];
+    while let Some(dir) = dirs.pop() {
+        for entry in must(fs::read_dir(&dir), "read", &dir) {
+            let path = must(entry, "read", &dir).path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                text += &must(fs::read_to_string(&path), "read", &path);
+            }
+        }
+    }
+    text
+}
+
 impl Entry {
     fn text(&self) -> String {
         match self {

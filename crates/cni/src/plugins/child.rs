@@ -210,8 +210,8 @@ pub(crate) fn let_go(call: &Call, node: &mut Netlink) -> Result<(), CniError> {
         .map_err(|e| failed("cannot let go of the master", &e))
 }
 
-/// Whether the addresses come from an IPAM plugin of this program, which needs no interface to ask through. It does not say that
-/// nobody else has them: static keeps no book, and host-local's is this node's.
+/// Whether the addresses come from an IPAM plugin of this program. It needs no interface to ask through, and whose the addresses
+/// are was decided where its configuration was written.
 pub(crate) fn is_own_ipam(call: &Call) -> bool {
     let name = call.config().ipam_type();
     name.and_then(find)

@@ -11,9 +11,8 @@ fn a_neighbour_learns_the_new_mac_of_an_address_without_asking() {
     };
     let ipam = json!({"type": "static",
         "addresses": [{"address": "10.1.2.20/24"}, {"address": "2001:db8::20/64"}]});
-    // Whose an IPv6 address is has to be known, or nobody may say so yet.
     for (round, key, value) in [
-        ("c1", "enabledad", json!(false)),
+        ("c1", "probe", json!("off")),
         ("c2", "probe", json!("block(60)")),
     ] {
         let pod = segment.pod(round, "macvlan", "").with("ipam", ipam.clone());

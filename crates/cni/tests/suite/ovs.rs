@@ -129,7 +129,7 @@ fn an_address_is_detected_and_asked_for_as_by_every_plugin() {
         assert_eq!((late.link(), switch.ports(&stage).len()), (None, 2));
         late.end();
     }
-    let late = pod("late6", six);
+    let late = pod("late6", six).with("enabledad", json!(true));
     let result = late.add();
     assert_eq!(unique::address(&late)["nodad"], Value::Null);
     unique::await_address(&late, "found to be taken", |a| a["dadfailed"] == true);

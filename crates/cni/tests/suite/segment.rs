@@ -78,8 +78,15 @@ impl Segment {
     /// Waits until the neighbour knows `address` at that MAC; fails with what it knew last.
     #[track_caller]
     pub(crate) fn neighbour_learns(&self, address: &str, mac: &str) {
+        self.neighbour_learns_while(|| (), address, mac);
+    }
+
+    /// The same while something is done again and again.
+    #[track_caller]
+    pub(crate) fn neighbour_learns_while(&self, act: impl Fn(), address: &str, mac: &str) {
         let mut last = String::new();
-        for _ in 0..200 {
+        for _ in 0..400 {
+            act();
             last = self
                 .neighbour
                 .ip(&format!("-j neigh show {address} dev eth1"));

@@ -23,7 +23,6 @@
 mod nodes;
 
 use std::fs;
-use std::path::Path;
 
 use mooring_api::kinds::schiff::{ActionType, Filter, MirrorAcl, NodeNetworkConfigSpec};
 use mooring_intent::{Answers, Compiled, Inputs, Prior, allocate, wants};
@@ -462,24 +461,11 @@ fn pools_have_the_names_and_blocks_of_the_originals() {
     );
 }
 
-/// All tests of the workspace, as one text.
-fn sources(dir: &Path, text: &mut String) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, text);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            *text += &fs::read_to_string(&path).unwrap();
-        }
-    }
-}
-
 #[test]
 fn every_row_of_what_differs_names_a_test_that_exists() {
     let root = mooring_testkit::workspace_root();
     let page = fs::read_to_string(root.join("docs/concepts/intent-differences.md")).unwrap();
-    let mut code = String::new();
-    sources(&root.join("crates"), &mut code);
+    let code = mooring_testkit::sources();
     let (mut rows, mut wrong) = (0, Vec::new());
     for row in page.lines().filter(|l| l.starts_with("| ")) {
         let last = row

@@ -127,11 +127,9 @@ fn attach(
     let link = prepared.enter(pod, &mut inside).map_err(failed)?;
     let given = given(prepared.record());
     let from_device = given.is_some();
-    let options = Options {
-        // The node had them on this very link before.
-        detect: !from_device,
-        ..Options::of(call)?
-    };
+    let mut options = Options::of(call)?;
+    // The node had them on this very link before.
+    options.detect &= !from_device;
     let found = if from_device {
         given
     } else {
