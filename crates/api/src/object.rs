@@ -126,6 +126,8 @@ pub mod annotation {
     pub const POD_CIDRS: &str = "mooring.dev/pod-cidrs";
     /// On a WorkloadCluster.
     pub const SERVICE_CIDRS: &str = "mooring.dev/service-cidrs";
+    /// Twin of `WorkloadCluster.spec.networkInterfaces`: the same list, as JSON.
+    pub const NETWORK_INTERFACES: &str = "mooring.dev/network-interfaces";
     /// On a WorkloadCluster: its nodes, comma separated.
     pub const NODES: &str = "mooring.dev/nodes";
     /// On a WorkloadCluster: the domain of device plugin resources.

@@ -64,13 +64,24 @@ impl Cluster {
                 findings,
             );
         }
+        let written = Some(spec.network_interfaces).filter(|nics| !nics.is_empty());
+        let nics = choices::twin(
+            object,
+            ("spec.networkInterfaces", written),
+            (
+                annotation::NETWORK_INTERFACES,
+                "the list of spec.networkInterfaces as JSON",
+            ),
+            |text| serde_json::from_str(text).ok(),
+            findings,
+        );
         let resource_prefix = object.annotation(annotation::RESOURCE_PREFIX);
         Some(Self {
             name: name_of(object),
             reference: origin(object),
             cnis: spec.cnis,
             master: spec.master_interface,
-            nics: spec.network_interfaces,
+            nics: nics.unwrap_or_default(),
             nodes,
             resource_prefix: resource_prefix.unwrap_or("mooring.dev").to_owned(),
         })
@@ -187,5 +198,40 @@ impl Cluster {
             self.cnis.iter().find_map(known)
         };
         entry.and_then(|n| n.cni).or_else(offered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(spec: Value, twin: &str) -> (Option<Cluster>, Vec<Code>) {
+        let object = Object {
+            value: json!({
+                "apiVersion": "infra.nephio.org/v1alpha1", "kind": "WorkloadCluster",
+                "metadata": { "name": "edge", "annotations": { annotation::NETWORK_INTERFACES: twin } },
+                "spec": spec,
+            }),
+            source: None,
+        };
+        let mut findings = Vec::new();
+        let cluster = Cluster::read(&object, &mut findings);
+        (cluster, findings.iter().map(|f| f.code).collect())
+    }
+
+    #[test]
+    fn nics_may_stand_in_their_twin_where_the_definition_has_no_field_for_them() {
+        let spec = json!({ "clusterName": "edge", "cnis": ["ipvlan"] });
+        let twin = r#"[{"name": "ens5", "cni": "ipvlan"}]"#;
+        let (cluster, codes) = read(spec.clone(), twin);
+        assert_eq!(codes, []);
+        let nic = cluster.unwrap().dedicated(CniType::Ipvlan).cloned();
+        assert_eq!(nic.unwrap().name.to_string(), "ens5");
+        assert_eq!(read(spec.clone(), "ens5").1, [Code::InvalidAnnotation]);
+        let mut both = spec;
+        both["networkInterfaces"] = json!([{ "name": "ens6", "cni": "ipvlan" }]);
+        assert_eq!(read(both, twin).1, [Code::InvalidAnnotation]);
     }
 }

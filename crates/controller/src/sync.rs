@@ -193,6 +193,8 @@ impl Role {
                 .await;
             return Action::await_change();
         }
+        let on = root.object_ref(&());
+        self.living.tell_missing(&self.world, DEFINITION, &on).await;
         let namespace = root.namespace().unwrap_or_default();
         let name = format!("{namespace}/{}", root.name_any());
         let memory = self.memory(&name);

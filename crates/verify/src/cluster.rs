@@ -144,7 +144,9 @@ fn workload_cluster(cluster: &mut Cluster, value: &Value) {
     cluster.master = text("/spec/masterInterface").or(cluster.master.take());
     let prefix = annotation_of(value, annotation::RESOURCE_PREFIX);
     cluster.prefix = prefix.map(str::to_owned).or(cluster.prefix.take());
-    let nics = value.pointer("/spec/networkInterfaces");
+    let twin: Option<Value> = annotation_of(value, annotation::NETWORK_INTERFACES)
+        .and_then(|text| serde_json::from_str(text).ok());
+    let nics = value.pointer("/spec/networkInterfaces").or(twin.as_ref());
     for nic in nics.and_then(Value::as_array).into_iter().flatten() {
         let Some(name) = nic.get("name").and_then(Value::as_str) else {
             continue;

@@ -78,6 +78,16 @@ pub(crate) struct Scene<'a> {
     number: u8,
 }
 
+impl Drop for Scene<'_> {
+    /// Nobody looks at its Git any more. The program of a shared stage would, every second, to the end of all tests.
+    fn drop(&mut self) {
+        let ns = &self.name;
+        let path = format!("/apis/config.porch.kpt.dev/v1alpha1/namespaces/{ns}/repositories");
+        // An API server that the test took away has nothing to forget.
+        let _ = self.stage.cluster.request("DELETE", &path, None);
+    }
+}
+
 impl Scene<'_> {
     fn set(&self) {
         let Self {
