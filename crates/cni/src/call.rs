@@ -126,6 +126,12 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Whether the addresses come from an IPAM plugin of this program. It needs no interface to ask through, and whose the
+    /// addresses are was decided where its configuration was written.
+    pub(crate) fn has_own_ipam(&self) -> bool {
+        matches!(self.ipam(), Ok(Some(Ipam::Own(_))))
+    }
+
     fn ipam(&self) -> Result<Option<Ipam<'a>>, CniError> {
         let Some(name) = self.config().ipam_type() else {
             return Ok(None);

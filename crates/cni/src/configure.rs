@@ -27,7 +27,6 @@ use mooring_attach::cni::{CniError, CniResult, CniRoute, Ip};
 use mooring_host::{Change, Netlink, NetlinkError, Netns, sysctl};
 
 use crate::call::Call;
-use crate::plugins::child::is_own_ipam;
 use unique::Dad;
 
 pub(crate) use unique::{Ready, Wish};
@@ -51,7 +50,7 @@ impl Options<'_> {
     pub(crate) fn of(call: &Call) -> Result<Self, CniError> {
         Ok(Self {
             wish: Wish::read(call.config())?,
-            detect: !is_own_ipam(call),
+            detect: !call.has_own_ipam(),
             below: None,
             sysctls: &[],
         })

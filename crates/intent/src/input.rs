@@ -21,6 +21,22 @@ use serde_json::Value;
 
 use crate::Answers;
 
+/// The kinds of the group that are compiled: who follows a watch follows these.
+pub const KINDS: [&str; 12] = [
+    "BGPNeighbor",
+    "BGPPeering",
+    "Collector",
+    "Destination",
+    "Layer2Attachment",
+    "Layer2NetworkConfiguration",
+    "MirrorSelector",
+    "MirrorTarget",
+    "PodNetwork",
+    "TrafficMirror",
+    "VRFAttachment",
+    "VRFRouteConfiguration",
+];
+
 /// An object with what the compiler needs of its metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object<S> {
@@ -222,6 +238,7 @@ impl Inputs {
             .give(key, Cidr::containing(address, Family::of(address).bits()));
     }
 
+    /// Takes one of [`KINDS`]; others are nobody's here.
     fn member(&mut self, kind: &str, value: &Value) {
         macro_rules! into {
             ($list:ident, $kind:ty) => {
@@ -350,5 +367,27 @@ fn node(value: &Value) -> Node {
         addresses: addresses
             .filter_map(|a| a["address"].as_str()?.parse().ok())
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_kinds_are_those_that_are_read_and_no_other_of_the_group_is() {
+        let seen = |kind: &str| {
+            let value = json!({ "apiVersion": API_VERSION, "kind": kind, "metadata": { "name": "a" }, "spec": 5 });
+            // Whatever cannot be read is still there.
+            !Inputs::read([&value]).bad.is_empty()
+        };
+        for kind in KINDS {
+            assert!(seen(kind), "{kind}");
+        }
+        for kind in ["NodeNetworkConfig", "NetworkConfigRevision", "Nobody"] {
+            assert!(!seen(kind), "{kind}");
+        }
     }
 }

@@ -56,7 +56,7 @@ pub use form::{
     PrefixRule, Segment, Side, Steer, Tunnel, VrfItem, Who,
 };
 pub use graph::{Dot, Graph, graph};
-pub use input::{Inputs, Node, Object};
+pub use input::{Inputs, KINDS, Node, Object};
 pub use node::NodeConfig;
 pub use plan::{Part, Plan, plan};
 pub use platform::AllowedNad;

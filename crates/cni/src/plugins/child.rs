@@ -20,7 +20,6 @@ use serde::Deserialize;
 pub(crate) use self::after::{check, del, gc, is_valid, status};
 use self::attempt::Attempt;
 use crate::call::Call;
-use crate::plugin::{Kind, find};
 
 /// The keys that all three plugins have.
 #[derive(Debug, Default, Deserialize)]
@@ -208,14 +207,6 @@ pub(crate) fn let_go(call: &Call, node: &mut Netlink) -> Result<(), CniError> {
     vlans(call)
         .release(node, call.container(), call.ifname())
         .map_err(|e| failed("cannot let go of the master", &e))
-}
-
-/// Whether the addresses come from an IPAM plugin of this program. It needs no interface to ask through, and whose the addresses
-/// are was decided where its configuration was written.
-pub(crate) fn is_own_ipam(call: &Call) -> bool {
-    let name = call.config().ipam_type();
-    name.and_then(find)
-        .is_some_and(|entry| entry.kind == Kind::Ipam)
 }
 
 /// The name under which a child is made before it is renamed: always the same for an attachment, so that a DEL after a crash

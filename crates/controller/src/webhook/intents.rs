@@ -19,7 +19,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use mooring_api::ObjectRef;
-use mooring_intent::Inputs;
+use mooring_intent::{Inputs, KINDS};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
@@ -29,21 +29,6 @@ use crate::world::World;
 
 /// The group of intents and of the low-level kinds.
 pub(super) const GROUP: &str = "network.t-caas.telekom.com";
-/// The kinds of it that the compiler reads.
-pub(super) const KINDS: [&str; 12] = [
-    "BGPNeighbor",
-    "BGPPeering",
-    "Collector",
-    "Destination",
-    "Layer2Attachment",
-    "Layer2NetworkConfiguration",
-    "MirrorSelector",
-    "MirrorTarget",
-    "PodNetwork",
-    "TrafficMirror",
-    "VRFAttachment",
-    "VRFRouteConfiguration",
-];
 const NODE: &str = "Node";
 
 /// How often the kinds that are served are looked at.

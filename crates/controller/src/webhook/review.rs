@@ -204,7 +204,7 @@ fn count(world: &World, kind: &str, findings: &[Finding]) {
         "NetworkInstance" => "NetworkInstance",
         "IPPrefix" => "IPPrefix",
         "IPClaim" => "IPClaim",
-        other => intents::KINDS
+        other => mooring_intent::KINDS
             .into_iter()
             .find(|k| *k == other)
             .unwrap_or("other"),

@@ -8,8 +8,8 @@ use mooring_attach::cni::{CniError, Interface};
 use mooring_host::{Change, Netns, fault};
 
 use super::{
-    Keys, default_master, failed, is_own_ipam, let_go, master_inside, open_netlink, open_node,
-    temporary_name, vlans,
+    Keys, default_master, failed, let_go, master_inside, open_netlink, open_node, temporary_name,
+    vlans,
 };
 use crate::call::Call;
 use crate::configure::check_configured;
@@ -18,7 +18,7 @@ use crate::configure::check_configured;
 pub(crate) fn del(call: &Call, word: &str, others: &mut Vec<CniError>) {
     // A foreign plugin may say goodbye through the interface, as dhcp does. With our own nobody is given the address while the
     // interface still answers for it.
-    let first = (!is_own_ipam(call)).then(|| call.ipam_del());
+    let first = (!call.has_own_ipam()).then(|| call.ipam_del());
     fault::point("child-released-first");
     let removed = remove(call, word);
     fault::point("child-removed");

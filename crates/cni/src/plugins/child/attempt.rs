@@ -8,7 +8,7 @@ use mooring_api::net::{Link, LinkChange, LinkKind, NewLink};
 use mooring_attach::cni::{CniError, CniResult, Interface};
 use mooring_host::{Change, Netlink, NetlinkError, Netns, fault};
 
-use super::{failed, is_own_ipam, temporary_name};
+use super::{failed, temporary_name};
 use crate::call::Call;
 use crate::configure::{NOTIFY, Options, configure};
 
@@ -33,7 +33,7 @@ impl Attempt<'_> {
         // Our own IPAM needs no interface, so an exhausted pool costs no link. A foreign one may: dhcp asks through it.
         let early = match given {
             Some(given) => Some(given),
-            None if is_own_ipam(call) => call.ipam_add()?,
+            None if call.has_own_ipam() => call.ipam_add()?,
             None => None,
         };
         fault::point("child-addressed");
