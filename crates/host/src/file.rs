@@ -9,9 +9,11 @@
 
 mod lock;
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,7 +30,19 @@ pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
 /// The same with another mode.
 pub fn write_atomic_mode(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> io::Result<()> {
     let path = path.as_ref();
-    let temporary = Temporary::write(path, bytes, mode)?;
+    let file = nameless(directory(path), bytes, mode)?;
+    if let Some(file) = &file {
+        // Where nothing is to be replaced the name is all it lacks, and a kill leaves the whole file or none.
+        match link(file, path) {
+            Ok(()) => return sync_directory(path),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+        }
+    }
+    let temporary = match &file {
+        Some(file) => Temporary::link(path, file)?,
+        None => Temporary::named(path, bytes, mode)?,
+    };
     std::fs::rename(&temporary.path, path)?;
     // The rename took it: there is nothing left to remove.
     std::mem::forget(temporary);
@@ -118,9 +132,13 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<Option<Vec<u8>>> {
     absent(std::fs::read(path))
 }
 
-/// Removes a file; absent is success. Says whether it was there.
+/// Removes a file, and before it what a kill left of one that was to replace it; absent is success. Says whether it was
+/// there.
 pub fn remove(path: impl AsRef<Path>) -> io::Result<bool> {
     let path = path.as_ref();
+    for left in Temporary::all(path)? {
+        absent(std::fs::remove_file(left))?;
+    }
     match absent(std::fs::remove_file(path))? {
         Some(()) => sync_directory(path).map(|()| true),
         None => Ok(false),
@@ -153,15 +171,43 @@ struct Temporary {
 
 impl Temporary {
     /// It has a name for as long as it takes to rename it, so that a kill hardly ever leaves one.
-    fn write(target: &Path, bytes: &[u8], mode: u32) -> io::Result<Self> {
-        let Some(file) = nameless(directory(target), bytes, mode)? else {
-            return Self::named(target, bytes, mode);
-        };
+    fn link(target: &Path, file: &File) -> io::Result<Self> {
         let path = Self::path(target)?;
         // One of a process that had this number and was killed.
         absent(std::fs::remove_file(&path))?;
-        link(&file, &path)?;
+        link(file, &path)?;
         Ok(Self { path })
+    }
+
+    /// Those of a target, whoever wrote them.
+    fn all(target: &Path) -> io::Result<Vec<PathBuf>> {
+        let Some(entries) = absent(std::fs::read_dir(directory(target)))? else {
+            return Ok(Vec::new());
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            if Self::is_of(&entry.file_name(), target) {
+                all.push(entry.path());
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether [`Self::path`] gives such a name.
+    fn is_of(name: &OsStr, target: &Path) -> bool {
+        let number = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_digit);
+        let own = target.file_name().unwrap_or_default().as_bytes();
+        let rest = name.as_bytes().strip_prefix(b".");
+        let rest = rest.and_then(|rest| rest.strip_prefix(own));
+        let rest = rest.and_then(|rest| rest.strip_prefix(b"."));
+        let numbers = rest.and_then(|rest| rest.strip_suffix(b".tmp"));
+        numbers.is_some_and(|numbers| {
+            let mut words = numbers.split(|byte| *byte == b'.');
+            words.next().is_some_and(number)
+                && words.next().is_some_and(number)
+                && words.next().is_none()
+        })
     }
 
     fn path(target: &Path) -> io::Result<PathBuf> {
@@ -212,6 +258,31 @@ impl Drop for Temporary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_kill_left_of_a_replacement_goes_with_the_file_and_nothing_else_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("eth1.json");
+        let own = Temporary::path(&path).unwrap();
+        let others = [
+            // Of a file with a longer name, of one with a shorter one, and no temporary file at all.
+            Temporary::path(&dir.path().join("eth1.json.1")).unwrap(),
+            Temporary::path(&dir.path().join("eth1")).unwrap(),
+            dir.path().join(".eth1.json.tmp"),
+            dir.path().join("eth10.json"),
+        ];
+        for left in others.iter().chain([&own, &path]) {
+            File::create(left).unwrap();
+        }
+        assert!(remove(&path).unwrap());
+        assert!(!own.exists());
+        assert!(others.iter().all(|other| other.exists()));
+        // A kill between the two leaves the file, so that the next one finds it; the other way round nobody would.
+        File::create(&own).unwrap();
+        assert!(!remove(&path).unwrap());
+        assert!(!own.exists());
+        assert!(!remove(dir.path().join("absent/eth1.json")).unwrap());
+    }
 
     #[test]
     fn a_draft_is_nobodys_until_it_is_named_and_never_replaces_another() {

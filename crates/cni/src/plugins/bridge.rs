@@ -22,6 +22,7 @@ mod nft;
 mod noted;
 mod pair;
 mod spoof;
+mod turn;
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -40,6 +41,7 @@ pub(crate) use config::{Trunk, mac, mtu, trunk, vlan};
 pub(crate) use gateway::default_of;
 pub(crate) use mark::Mark;
 pub(crate) use pair::{Ends, make, node, pod, remove, remove_end, sweep};
+pub(crate) use turn::Turn;
 
 /// How long a port may take to come up; it takes some milliseconds.
 const CARRIER_BOUND: Duration = Duration::from_secs(2);
@@ -59,29 +61,27 @@ impl Plugin for Bridge {
         }
         let (netns, mut pod) = pod(call)?;
         let mut node = node()?;
+        let mark = mark_of(call);
+        let turn = Turn::take(call, &mark)?;
         let addresses = call.ipam_add()?;
         fault::point("bridge-addresses");
-        let mark = mark_of(call);
-        let made = attach(
-            call,
-            &wanted,
-            &mark,
-            (&netns, &mut pod, &mut node),
-            addresses,
-        );
-        made.map_err(|failure| {
-            let failure = match detach(call, &mark, Some(&wanted)) {
+        let made = turn.of(|| {
+            let namespaces = (&netns, &mut pod, &mut node);
+            let made = attach(call, &wanted, &mark, namespaces, addresses);
+            made.map_err(|failure| match detach(call, &mark, Some(&wanted)) {
                 Ok(()) => failure,
                 Err(e) => failure.with_details(format!("and it was not undone: {e}")),
-            };
-            call.undo_ipam(failure)
-        })
+            })
+        });
+        made.map_err(|failure| call.undo_ipam(failure))
     }
 
     fn del(&self, call: &Call) -> Result<(), CniError> {
         // What cannot be read now could not be read by the ADD either, but addresses may be held.
         let wanted = Wanted::of(call.request).ok();
-        let detached = detach(call, &mark_of(call), wanted.as_ref());
+        let mark = mark_of(call);
+        let turn = Turn::take(call, &mark)?;
+        let detached = turn.of(|| detach(call, &mark, wanted.as_ref()));
         let released = call.ipam_del();
         all([detached, released])
     }

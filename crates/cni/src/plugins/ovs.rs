@@ -8,27 +8,19 @@
 mod config;
 mod vsctl;
 
-use std::time::Duration;
-
 use mooring_api::net::{Link, LinkKind};
 use mooring_attach::cni::{CniError, CniResult};
-use mooring_host::file::Lock;
 use mooring_host::{Netlink, Netns, fault};
 use serde_json::Value;
 
 use super::bridge::{
-    Ends, Mark, all, interface, make, mark_of, node, pod, remove, remove_end, sweep,
+    Ends, Mark, Turn, all, interface, make, mark_of, node, pod, remove, remove_end, sweep,
 };
 use crate::call::Call;
 use crate::configure::{self, Options};
 use crate::plugin::Plugin;
 use config::{Mode, Wanted};
 use vsctl::Switch;
-
-/// Every holder starts `ovs-vsctl` a few times.
-const TURN_BOUND: Duration = Duration::from_secs(20);
-/// Locks are few: a file for each attachment would have to be removed again.
-const TURNS: u32 = 16;
 
 pub(crate) struct Ovs;
 
@@ -43,28 +35,25 @@ impl Plugin for Ovs {
         let (netns, mut pod) = pod(call)?;
         let mut node = node()?;
         let mark = mark_of(call);
-        let _turn = turn(call, &mark)?;
+        let turn = Turn::take(call, &mark)?;
         let addresses = call.ipam_add()?;
         fault::point("ovs-addresses");
-        let made = attach(
-            call,
-            &wanted,
-            &switch,
-            (&netns, &mut pod, &mut node),
-            addresses,
-        );
-        made.map_err(|failure| {
-            let failure = match detach(call, &switch, &mark) {
+        let made = turn.of(|| {
+            let namespaces = (&netns, &mut pod, &mut node);
+            let made = attach(call, &wanted, &switch, namespaces, addresses);
+            made.map_err(|failure| match detach(call, &switch, &mark) {
                 Ok(()) => failure,
                 Err(e) => failure.with_details(format!("and it was not undone: {e}")),
-            };
-            call.undo_ipam(failure)
-        })
+            })
+        });
+        made.map_err(|failure| call.undo_ipam(failure))
     }
 
     fn del(&self, call: &Call) -> Result<(), CniError> {
         let switch = Switch::new(config::database_of(call.request, &call.paths.etc));
-        let detached = detach(call, &switch, &mark_of(call));
+        let mark = mark_of(call);
+        let turn = Turn::take(call, &mark)?;
+        let detached = turn.of(|| detach(call, &switch, &mark));
         all([detached, call.ipam_del()])
     }
 
@@ -97,14 +86,6 @@ impl Plugin for Ovs {
         let ends = node().and_then(|mut node| sweep(&mut node, network, &valid));
         all([ports, ends, call.ipam_gc()])
     }
-}
-
-/// One ADD of an attachment at a time: each replaces what it finds half-made, and two would remove each other's.
-fn turn(call: &Call, mark: &Mark) -> Result<Lock, CniError> {
-    let nth = mark.host_end().bytes().map(u32::from).sum::<u32>() % TURNS;
-    let file = call.paths.own.join(format!("ovs-{nth}.lock"));
-    Lock::exclusive(&file, TURN_BOUND)
-        .map_err(|e| CniError::try_again("another ADD of a port takes long").because(&e))
 }
 
 fn attach(

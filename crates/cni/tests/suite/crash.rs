@@ -11,6 +11,7 @@
 //! file system keeps what a killed process wrote, so this says nothing about power cuts.
 
 mod kills;
+mod orphans;
 mod times;
 
 use std::collections::BTreeSet;

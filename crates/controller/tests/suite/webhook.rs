@@ -23,7 +23,7 @@ struct Case {
 }
 
 /// Each has a network of its own: overlaps count across instances too.
-const CASES: [Case; 5] = [
+const CASES: [Case; 12] = [
     Case {
         rule: "prefixes of one instance do not overlap",
         before: "{kind: IPPrefix, metadata: {name: one-a}, spec: {prefix: 10.1.0.0/24, networkInstance: {name: one}}}",
@@ -58,6 +58,55 @@ const CASES: [Case; 5] = [
         admits: "{kind: IPClaim, metadata: {name: five-b}, spec: {kind: pool, networkInstance: {name: five}, createPrefix: true, prefixLength: 28}}",
         refuses: "{kind: IPClaim, metadata: {name: five-c}, spec: {kind: pool, networkInstance: {name: five}, createPrefix: true, prefixLength: 20}}",
         code: "NoMatchingPrefix",
+    },
+    Case {
+        rule: "a prefix lies in a prefix of its instance",
+        before: "{kind: NetworkInstance, metadata: {name: six}, spec: {prefixes: [{prefix: 10.6.0.0/16}]}}",
+        admits: "{kind: IPPrefix, metadata: {name: six-b}, spec: {prefix: 10.6.1.0/24, networkInstance: {name: six}}}",
+        refuses: "{kind: IPPrefix, metadata: {name: six-c}, spec: {prefix: 10.66.1.0/24, networkInstance: {name: six}}}",
+        code: "PrefixOutsideInstance",
+    },
+    Case {
+        rule: "ranges lie in their prefix",
+        before: "{kind: NetworkInstance, metadata: {name: seven}, spec: {prefixes: [{prefix: 10.7.0.0/16}]}}",
+        admits: "{kind: IPPrefix, metadata: {name: seven-b}, spec: {prefix: 10.7.1.0/24, networkInstance: {name: seven}, ranges: [10.7.1.10-10.7.1.20]}}",
+        refuses: "{kind: IPPrefix, metadata: {name: seven-c}, spec: {prefix: 10.7.2.0/24, networkInstance: {name: seven}, ranges: [10.7.1.30-10.7.1.40]}}",
+        code: "InvalidAnnotation",
+    },
+    Case {
+        rule: "exclusions lie in their prefix",
+        before: "{kind: NetworkInstance, metadata: {name: eight}, spec: {prefixes: [{prefix: 10.8.0.0/16}]}}",
+        admits: "{kind: IPPrefix, metadata: {name: eight-b}, spec: {prefix: 10.8.1.0/24, networkInstance: {name: eight}, exclude: [10.8.1.10-10.8.1.20]}}",
+        refuses: "{kind: IPPrefix, metadata: {name: eight-c}, spec: {prefix: 10.8.2.0/24, networkInstance: {name: eight}, exclude: [10.8.1.30]}}",
+        code: "InvalidAnnotation",
+    },
+    Case {
+        rule: "allocations of an annotation lie in their prefix",
+        before: "{kind: NetworkInstance, metadata: {name: nine}, spec: {prefixes: [{prefix: 10.9.0.0/16}]}}",
+        admits: "{kind: IPPrefix, metadata: {name: nine-b, annotations: {mooring.dev/allocations: 10.9.1.5=a}}, spec: {prefix: 10.9.1.0/24, networkInstance: {name: nine}}}",
+        refuses: "{kind: IPPrefix, metadata: {name: nine-c, annotations: {mooring.dev/allocations: 10.9.1.6=b}}, spec: {prefix: 10.9.2.0/24, networkInstance: {name: nine}}}",
+        code: "InvalidField",
+    },
+    Case {
+        rule: "a field and its twin agree",
+        before: "{kind: NetworkInstance, metadata: {name: ten}, spec: {prefixes: [{prefix: 10.10.0.0/16}]}}",
+        admits: "{kind: IPPrefix, metadata: {name: ten-b, annotations: {mooring.dev/ranges: 10.10.1.10}}, spec: {prefix: 10.10.1.0/24, networkInstance: {name: ten}, ranges: [10.10.1.10]}}",
+        refuses: "{kind: IPPrefix, metadata: {name: ten-c, annotations: {mooring.dev/ranges: 10.10.2.11}}, spec: {prefix: 10.10.2.0/24, networkInstance: {name: ten}, ranges: [10.10.2.10]}}",
+        code: "InvalidAnnotation",
+    },
+    Case {
+        rule: "a claim asks for an address that may be handed out",
+        before: "{kind: IPPrefix, metadata: {name: eleven-a}, spec: {prefix: 10.11.0.0/24, networkInstance: {name: eleven}}}",
+        admits: "{kind: IPClaim, metadata: {name: eleven-b}, spec: {kind: network, networkInstance: {name: eleven}, prefix: 10.11.0.9/24}}",
+        refuses: "{kind: IPClaim, metadata: {name: eleven-c}, spec: {kind: network, networkInstance: {name: eleven}, prefix: 10.11.0.1/24}}",
+        code: "AddressNotUsable",
+    },
+    Case {
+        rule: "a claim has a pool with an address to hand out",
+        before: "{kind: IPPrefix, metadata: {name: twelve-a}, spec: {prefix: 10.12.0.0/24, networkInstance: {name: twelve}, ranges: [10.12.0.1]}}",
+        admits: "{kind: IPClaim, metadata: {name: twelve-b}, spec: {kind: network, networkInstance: {name: eleven}}}",
+        refuses: "{kind: IPClaim, metadata: {name: twelve-c}, spec: {kind: network, networkInstance: {name: twelve}}}",
+        code: "PoolExhausted",
     },
 ];
 
@@ -114,20 +163,17 @@ fn configuration(port: u16) -> Value {
     })
 }
 
-/// Somebody has the first address of 10.3.0.0/24.
-fn hold(cluster: &Cluster) {
+/// Somebody has an address of an instance.
+fn hold(cluster: &Cluster, name: &str, cidr: &str, address: &str) {
     let store = KubeStore::from_kubeconfig(cluster.kubeconfig(), KubeOptions::default()).unwrap();
-    let instance = InstanceKey::new("default", "three");
-    let origin = mooring_api::ObjectRef::new(
-        "ipam.resource.nephio.org/v1alpha1",
-        "NetworkInstance",
-        "three",
-    );
+    let instance = InstanceKey::new("default", name);
+    let origin =
+        mooring_api::ObjectRef::new("ipam.resource.nephio.org/v1alpha1", "NetworkInstance", name);
     let prefix = Prefix {
         origin,
         field: "spec.prefix".to_owned(),
         instance: instance.clone(),
-        cidr: "10.3.0.0/24".parse().unwrap(),
+        cidr: cidr.parse().unwrap(),
         kind: Kind::Network,
         labels: std::collections::BTreeMap::new(),
         gateway: None,
@@ -143,7 +189,7 @@ fn hold(cluster: &Cluster) {
         kind: Kind::Network,
         want: Want::Address,
         selector: mooring_api::Selector::default(),
-        fixed: Some("10.3.0.7/24".parse().unwrap()),
+        fixed: Some(address.parse().unwrap()),
         before: None,
         names: Vec::new(),
         order: Order::LowestFirst,
@@ -152,7 +198,7 @@ fn hold(cluster: &Cluster) {
         origin: mooring_api::ObjectRef::new(
             "ipam.resource.nephio.org/v1alpha1",
             "NetworkInstance",
-            "three",
+            name,
         ),
         key: instance.clone(),
         isolated: false,
@@ -176,7 +222,8 @@ fn every_rule_of_the_webhook_admits_and_refuses_as_its_case_says() {
     for case in &CASES {
         cluster.apply(&object(case.before));
     }
-    hold(&cluster);
+    hold(&cluster, "three", "10.3.0.0/24", "10.3.0.7/24");
+    hold(&cluster, "four", "10.4.0.0/24", "10.4.0.7/24");
     for case in &CASES {
         // The webhook's own watch may be a moment behind: it then admits, which an `apply` of the same makes good.
         until(case.rule, || {
@@ -191,6 +238,8 @@ fn every_rule_of_the_webhook_admits_and_refuses_as_its_case_says() {
         "networkinstances.ipam.resource.nephio.org",
         "three",
     ]);
+    assert!(gone.stderr.contains("PoolChangeRefused"), "{}", gone.stderr);
+    let gone = cluster.kubectl(&["delete", "ipprefix", "four-a"]);
     assert!(gone.stderr.contains("PoolChangeRefused"), "{}", gone.stderr);
     cluster.kubectl(&["delete", "ipprefix", "one-a"]).ok();
     let counted = controller.metric(

@@ -73,7 +73,16 @@ impl Mark {
 
     /// The name of the node's end of the pair: `veth` (which NetworkManager leaves alone) and 55 bits of a hash.
     pub(crate) fn host_end(&self) -> String {
-        veth(&format!("{}/{}", self.container, self.ifname))
+        veth(&self.path())
+    }
+
+    /// The same hash as a number.
+    pub(super) fn number(&self) -> u64 {
+        bits(&self.path())
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", self.container, self.ifname)
     }
 
     /// What the node's end is labelled with, for GC and for people; none where it would not fit.
@@ -110,8 +119,7 @@ impl Mark {
 /// A device name that follows from what it is for.
 pub(crate) fn veth(what: &str) -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let sum = Sha512::digest(what.as_bytes());
-    let bits = sum.iter().take(8).fold(0u64, |n, b| n << 8 | u64::from(*b));
+    let bits = bits(what);
     let mut name = "veth".to_owned();
     for nth in 0..11 {
         let letter = (bits >> (nth * 5)) & 31;
@@ -120,6 +128,11 @@ pub(crate) fn veth(what: &str) -> String {
         ));
     }
     name
+}
+
+fn bits(what: &str) -> u64 {
+    let sum = Sha512::digest(what.as_bytes());
+    sum.iter().take(8).fold(0, |n, b| n << 8 | u64::from(*b))
 }
 
 fn hex16(text: &str) -> String {

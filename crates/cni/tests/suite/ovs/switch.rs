@@ -14,7 +14,7 @@ pub(crate) struct Switch {
 
 impl Switch {
     /// A node with a switch that forwards in user space. None is a counted skip.
-    pub(super) fn stage(what: &str) -> Option<(Stage, Self)> {
+    pub(crate) fn stage(what: &str) -> Option<(Stage, Self)> {
         Self::with(what, "netdev")
     }
 
@@ -116,7 +116,7 @@ impl Switch {
 
     /// The ports of `br1`.
     #[track_caller]
-    pub(super) fn ports(&self, stage: &Stage) -> Vec<String> {
+    pub(crate) fn ports(&self, stage: &Stage) -> Vec<String> {
         self.ports_on(&stage.node)
     }
 

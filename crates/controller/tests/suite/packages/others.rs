@@ -204,11 +204,7 @@ fn what_is_wrong_with_a_variant_stands_on_it_with_what_to_do() {
         condition(&variant, "Ready"),
         Some(("False", "InvalidAnnotation"))
     );
-    scene.variant("gone", "upf-b", "");
-    let path = scene.path("gone");
-    stage
-        .cluster
-        .merge(&path, &json!({ "spec": { "upstream": { "revision": 7 } } }));
+    scene.variant_of(7, "gone", "upf-b", "");
     scene.awaits("gone", "Ready", ("False", "BlueprintMissing"));
     // A pool that is full is a finding of the render, and goes when there is room.
     let pool = "/apis/ipam.resource.nephio.org/v1alpha1/namespaces/default/ipprefixes/pool-wrong";

@@ -226,12 +226,17 @@ spec: {{type: git, deployment: {deployment}, git: {{repo: {url}, branch: main, s
 
     /// Applies a variant of the blueprint with more lines of its spec.
     pub(crate) fn variant(&self, name: &str, package: &str, more: &str) {
+        self.variant_of(1, name, package, more);
+    }
+
+    /// A variant of this revision of the blueprint.
+    pub(crate) fn variant_of(&self, revision: u32, name: &str, package: &str, more: &str) {
         self.stage.cluster.apply(&format!(
             "apiVersion: config.porch.kpt.dev/v1alpha1
 kind: PackageVariant
 metadata: {{name: {name}, namespace: {ns}}}
 spec:
-  upstream: {{repo: blueprints, package: upf, revision: 1}}
+  upstream: {{repo: blueprints, package: upf, revision: {revision}}}
   downstream: {{repo: edge, package: {package}}}
   injectors: [{{kind: WorkloadCluster, name: edge01}}]
   packageContext: {{data: {{namespace: core}}}}
