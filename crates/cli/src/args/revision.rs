@@ -192,6 +192,9 @@ pub(crate) struct PushArgs {
 pub(crate) struct RevisionListArgs {
     /// Only this package
     pub(crate) package: Option<String>,
+    /// Only drafts and proposals of this name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workspace: Option<String>,
     #[command(flatten)]
     pub(crate) repository: RepositoryArg,
     #[command(flatten)]
@@ -284,11 +287,14 @@ pub(crate) struct RollbackArgs {
 /// Its tags stay. With --mgmt everything that it holds is released.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  moor package delete ran/gnb --yes --repository packages.git --mgmt mgmt"
+    after_help = "Examples:\n  moor package delete ran/gnb --yes --repository packages.git --mgmt mgmt\n  moor package delete ran/gnb --workspace second --yes --repository packages.git --mgmt mgmt"
 )]
 pub(crate) struct DeleteArgs {
     /// The package
     pub(crate) package: String,
+    /// Only this draft or proposal, as `reject --discard`; what is published stays
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workspace: Option<String>,
     /// Do not ask
     #[arg(long)]
     pub(crate) yes: bool,

@@ -57,10 +57,13 @@ fn said(run: &snapbox::cmd::OutputAssert) -> String {
 
 /// Package, lifecycle, version and note of every revision.
 fn listed(dir: &Path) -> Vec<String> {
-    let (text, code) = stdout(package(
-        dir,
-        &["list", "--repository", "packages.git", "-o", "json"],
-    ));
+    listed_of(dir, &[])
+}
+
+/// Of those that the words leave.
+fn listed_of(dir: &Path, words: &[&str]) -> Vec<String> {
+    let all = ["list", "--repository", "packages.git", "-o", "json"];
+    let (text, code) = stdout(package(dir, &all).args(words));
     assert_eq!(code, 0);
     let all: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
     let one = |r: &serde_json::Value| {
@@ -200,6 +203,33 @@ fn rejecting_gives_the_addresses_back() {
     .assert()
     .code(0);
     assert_eq!(listed(dir.path()), [""; 0]);
+}
+
+#[test]
+fn a_draft_is_listed_and_deleted_by_its_workspace_and_the_published_package_stays() {
+    let dir = place();
+    let dir = dir.path();
+    push(dir, "first");
+    on(dir, "propose", "first").code(0);
+    on(dir, "approve", "first").code(0);
+    let published = held(dir);
+    fs::write(dir.join("gnb/README.md"), "second\n").unwrap();
+    push(dir, "second");
+    assert_eq!(listed(dir).len(), 2);
+    let second = || listed_of(dir, &["--workspace", "second"]);
+    assert_eq!(second(), ["ran/gnb second Draft null"]);
+    assert_eq!(
+        listed_of(dir, &["ran/gnb", "--workspace", "third"]),
+        [""; 0]
+    );
+    let delete = ["delete", "ran/gnb", "--workspace", "second"];
+    addressed(dir, &delete).assert().code(2);
+    assert_eq!(second().len(), 1, "nobody answered");
+    let yes = [&delete[..], &["--yes"]].concat();
+    let gone = addressed(dir, &yes).assert().code(0);
+    assert!(said(&gone).contains("second is gone"), "{}", said(&gone));
+    assert_eq!(listed(dir).len(), 1, "v1 stays");
+    assert_eq!(published, held(dir), "and so do its addresses");
 }
 
 #[test]

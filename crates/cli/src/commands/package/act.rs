@@ -2,8 +2,8 @@
 
 use mooring_package::revision::addressed::Outcome;
 use mooring_package::revision::{
-    Base, Draft, Lifecycle, Origin, Published, Pushed, Upstream, Which, cloned, read_directory,
-    skeleton,
+    Base, Draft, Lifecycle, Origin, PackageName, Packages, Published, Pushed, Upstream, Which,
+    Workspace, cloned, read_directory, skeleton,
 };
 use mooring_package::{PackageReport, Report};
 use serde::Serialize;
@@ -230,24 +230,40 @@ pub(super) fn reject(
     let RejectArgs { discard, act } = args;
     let (package, workspace) = (package(&act.package)?, workspace(&act.workspace)?);
     let packages = packages(&act.repository, world)?;
-    let rejected = match Management::read(&act.addresses, world)? {
-        Some(mgmt) => mgmt
-            .packages(&packages, world)
-            .reject(&package, &workspace, *discard)?,
-        None => packages.reject(&package, &workspace, *discard)?,
-    };
-    let shown = Shown::new(&package, Some(&workspace));
-    let Some(pushed) = rejected else {
-        let sentence = format!("{package}: {workspace} is gone");
-        let shown = Shown {
-            changed: true,
-            ..shown
-        };
-        return shown.show(act.format.format, &sentence, output);
-    };
-    let sentence = format!("{package}: {workspace} is{} a draft", was(pushed.unchanged));
-    let shown = shown.pushed(&pushed, Lifecycle::Draft);
+    let mgmt = Management::read(&act.addresses, world)?;
+    let (shown, sentence) = rejected(
+        (&package, &workspace),
+        *discard,
+        &packages,
+        mgmt.as_ref(),
+        world,
+    )?;
     shown.show(act.format.format, &sentence, output)
+}
+
+/// Makes a draft of a proposal again, or removes either.
+fn rejected(
+    (package, workspace): (&PackageName, &Workspace),
+    discard: bool,
+    packages: &Packages,
+    mgmt: Option<&Management>,
+    world: &World,
+) -> anyhow::Result<(Shown, String)> {
+    let rejected = match mgmt {
+        Some(mgmt) => mgmt
+            .packages(packages, world)
+            .reject(package, workspace, discard)?,
+        None => packages.reject(package, workspace, discard)?,
+    };
+    let shown = Shown::new(package, Some(workspace));
+    Ok(if let Some(pushed) = rejected {
+        let sentence = format!("{package}: {workspace} is{} a draft", was(pushed.unchanged));
+        (shown.pushed(&pushed, Lifecycle::Draft), sentence)
+    } else {
+        let changed = true;
+        let sentence = format!("{package}: {workspace} is gone");
+        (Shown { changed, ..shown }, sentence)
+    })
 }
 
 pub(super) fn rollback(
@@ -284,15 +300,22 @@ pub(super) fn delete(
     output: &mut Output,
 ) -> anyhow::Result<Exit> {
     let package = package(&args.package)?;
+    let only = args.workspace.as_deref().map(workspace).transpose()?;
     let packages = packages(&args.repository, world)?;
     let mgmt = Management::read(&args.addresses, world)?;
-    let question = format!(
-        "Remove {package} from {} with its drafts?",
-        packages.repository
-    );
+    let repository = &packages.repository;
+    let question = match &only {
+        Some(workspace) => format!("Remove {workspace} of {package} from {repository}?"),
+        None => format!("Remove {package} from {repository} with its drafts?"),
+    };
     if !args.yes && !world.confirm(&question, output)? {
         output.say("nothing was changed");
         return Ok(Exit::Done);
+    }
+    if let Some(workspace) = &only {
+        let (shown, sentence) =
+            rejected((&package, workspace), true, &packages, mgmt.as_ref(), world)?;
+        return shown.show(args.format.format, &sentence, output);
     }
     let there = match mgmt {
         Some(mgmt) => mgmt.packages(&packages, world).delete(&package)?,

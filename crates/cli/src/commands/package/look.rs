@@ -27,11 +27,13 @@ pub(super) fn list(
     output: &mut Output,
 ) -> anyhow::Result<Exit> {
     let only = args.package.as_deref().map(package).transpose()?;
+    let named = args.workspace.as_deref().map(workspace).transpose()?;
     let packages = packages(&args.repository, world)?;
     let mut revisions = packages.list()?;
-    if let Some(only) = &only {
-        revisions.retain(|revision| revision.package == *only);
-    }
+    revisions.retain(|revision| {
+        only.as_ref().is_none_or(|only| revision.package == *only)
+            && (named.is_none() || revision.workspace == named)
+    });
     let there = revisions.iter().filter(|revision| revision.deployed);
     let there: Vec<PackageName> = there.map(|revision| revision.package.clone()).collect();
     let said = packages.deployments(&there)?;
@@ -53,7 +55,12 @@ pub(super) fn list(
         }
     }
     if revisions.is_empty() {
-        output.say(&format!("{} holds no packages", packages.repository));
+        let what = if only.is_some() || named.is_some() {
+            "nothing of that name"
+        } else {
+            "no packages"
+        };
+        output.say(&format!("{} holds {what}", packages.repository));
     }
     Ok(Exit::Done)
 }
