@@ -8,7 +8,7 @@
 //! commands turn on for a child of their own. Easy to get wrong: the processes outlive this one, so whatever fails half-way
 //! must stop what has been started.
 
-#[cfg(feature = "up")]
+#[cfg(any(feature = "up", test))]
 mod here;
 
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ fn in_child(word: &str, place: &Place) -> Result<()> {
     run(cargo(&with).args([word, "--child", "--dir"]).arg(dir))
 }
 
-#[cfg(not(feature = "up"))]
+#[cfg(not(any(feature = "up", test)))]
 mod here {
     use std::path::Path;
 

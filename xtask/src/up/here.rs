@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -74,10 +74,19 @@ fn start(dir: &Path) -> Result<()> {
         format!("--webhook-names={}", webhook.ip()),
         format!("--webhook-configuration={WEBHOOK}"),
     ];
-    let program = root().join("target/debug/moor-controller");
-    let controller = plane.run_detached("moor-controller", &program, &args)?;
+    let controller = plane.run_detached("moor-controller", &controller()?, &args)?;
     wait_until_ready(&controller, port)
         .with_context(|| format!("see {}", dir.join("moor-controller.log").display()))
+}
+
+/// The program that was built with this one.
+fn controller() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    // A test's own program is one directory further down.
+    let dirs = own.ancestors().skip(1).take(2);
+    let places: Vec<PathBuf> = dirs.map(|dir| dir.join("moor-controller")).collect();
+    let found = places.iter().find(|path| path.is_file()).cloned();
+    found.with_context(|| format!("{} is not built", places[0].display()))
 }
 
 /// The chart's own configuration, so that the same objects are asked about, with our address in the Service's place.
@@ -178,4 +187,109 @@ pub(super) fn down(dir: &Path) -> Result<()> {
 
 fn remove(dir: &Path) -> Result<()> {
     fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::process::Stdio;
+
+    use mooring_testkit::component;
+
+    use super::*;
+
+    /// Whatever a test ends with, nothing stays.
+    struct Ended<'a>(&'a Path);
+
+    impl Drop for Ended<'_> {
+        fn drop(&mut self) {
+            for process in Detached::of(self.0) {
+                let _ = process.stop();
+            }
+        }
+    }
+
+    fn pids(dir: &Path) -> Vec<(String, u32)> {
+        let all = Detached::of(dir).into_iter();
+        all.map(|process| (process.name.clone(), process.pid))
+            .collect()
+    }
+
+    #[test]
+    fn what_comes_up_serves_claims_refuses_what_is_wrong_and_goes_down() {
+        let what = "cargo xtask up";
+        let needed = ["etcd", "kube-apiserver", "kube-controller-manager", "helm"];
+        let Some(kubectl) = component("kubectl", what) else {
+            return;
+        };
+        if needed.iter().any(|name| component(name, what).is_none()) {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("up");
+        let _ended = Ended(&dir);
+        up(&dir).unwrap();
+        let kubectl = |words: &[&str], stdin: &str| {
+            let mut child = Command::new(kubectl.join("bin/kubectl"))
+                .env("KUBECONFIG", dir.join("admin.kubeconfig"))
+                .args(words)
+                .stdin(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut pipe = child.stdin.take().unwrap();
+            pipe.write_all(stdin.as_bytes()).unwrap();
+            drop(pipe);
+            let ended = child.wait_with_output().unwrap();
+            let said = String::from_utf8(ended.stderr).unwrap();
+            (ended.status.success(), said)
+        };
+        let pool = "apiVersion: ipam.resource.nephio.org/v1alpha1
+kind: IPPrefix
+metadata: {name: NAME, namespace: default}
+spec: {kind: network, prefix: PREFIX, networkInstance: {name: vpc}}
+";
+        let named = |name: &str, prefix: &str| pool.replace("NAME", name).replace("PREFIX", prefix);
+        let apply = ["apply", "-f", "-"];
+        assert!(kubectl(&apply, &named("one", "10.0.0.0/24")).0);
+        let claim = "apiVersion: ipam.resource.nephio.org/v1alpha1
+kind: IPClaim
+metadata: {name: a, namespace: default}
+spec: {kind: network, networkInstance: {name: vpc}}
+";
+        assert!(kubectl(&apply, claim).0);
+        let wait = [
+            "wait",
+            "--for=condition=Ready",
+            "ipclaim/a",
+            "--timeout=60s",
+        ];
+        let (ready, said) = kubectl(&wait, "");
+        assert!(ready, "{said}");
+        // Until the API server has read where to ask, it asks nobody.
+        let end = Instant::now() + BOUND;
+        let try_it = ["apply", "--dry-run=server", "-f", "-"];
+        loop {
+            let (admitted, said) = kubectl(&try_it, &named("two", "10.0.0.128/25"));
+            if !admitted {
+                assert!(said.contains("OverlappingPrefixes"), "{said}");
+                break;
+            }
+            assert!(Instant::now() < end, "nobody refuses it");
+            std::thread::sleep(PAUSE);
+        }
+        // Once more is no other one, and what has ended is told.
+        let before = pids(&dir);
+        up(&dir).unwrap();
+        assert_eq!(pids(&dir), before);
+        let all = Detached::of(&dir);
+        let controller = all.iter().find(|one| one.name == "moor-controller");
+        controller.unwrap().stop().unwrap();
+        let said = up(&dir).unwrap_err().to_string();
+        assert!(said.contains("moor-controller has ended"), "{said}");
+        down(&dir).unwrap();
+        assert!(!dir.exists());
+        assert!(all.iter().all(|process| !process.is_running()));
+        down(&dir).unwrap();
+    }
 }
