@@ -123,7 +123,7 @@ impl Metrics {
         let variant_waits = Gauge::default();
         registry.register(
             "variant_unready_seconds",
-            "How long the PackageVariant that waits longest is not Ready",
+            "How long the PackageVariant or draft that waits longest is not Ready",
             variant_waits.clone(),
         );
         Arc::new(Self {

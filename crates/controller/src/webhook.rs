@@ -145,7 +145,7 @@ async fn keep(
     living: Arc<OnceLock<Living>>,
 ) {
     let known = async {
-        view.synced().await;
+        view.synced(&world.client).await;
         while living.get().is_none() {
             tokio::time::sleep(SOON).await;
         }

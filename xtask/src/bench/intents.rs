@@ -13,7 +13,9 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use mooring_intent::{Answers, Compiled, Inputs, Prior, allocate, compile, recompile, wants};
+use mooring_intent::{
+    Answers, Compiled, Inputs, Prior, admit, allocate, compile, recompile, wants,
+};
 use serde_json::Value;
 
 use super::measure::seconds;
@@ -36,6 +38,7 @@ struct Cost {
     addresses: Duration,
     full: Duration,
     changes: [Duration; 3],
+    admission: Duration,
     peak_kib: u64,
 }
 
@@ -48,6 +51,7 @@ pub(super) fn intents() -> Result<Report> {
             "attachments",
             "full compile",
             "one change",
+            "admission",
             "read",
             "addresses",
             "peak memory",
@@ -60,6 +64,7 @@ pub(super) fn intents() -> Result<Report> {
             attachments.to_string(),
             seconds(cost.full),
             seconds(cost.changes.into_iter().max().unwrap_or_default()),
+            seconds(cost.admission),
             seconds(cost.read),
             seconds(cost.addresses),
             format!("{} MiB", cost.peak_kib.div_ceil(1024)),
@@ -109,6 +114,7 @@ fn best(nodes: usize, attachments: usize) -> Result<Cost> {
             addresses,
             full,
             changes,
+            admission: admission(&inputs, &objects)?,
             peak_kib: peak_kib()?,
         };
         best = Some(best.map_or(now, |best| Cost {
@@ -116,6 +122,7 @@ fn best(nodes: usize, attachments: usize) -> Result<Cost> {
             addresses: best.addresses.min(now.addresses),
             full: best.full.min(now.full),
             changes: std::array::from_fn(|nth| best.changes[nth].min(now.changes[nth])),
+            admission: best.admission.min(now.admission),
             peak_kib: best.peak_kib.max(now.peak_kib),
         }));
     }
@@ -157,6 +164,22 @@ fn changes(inputs: &Inputs, answers: &Answers, ran: &Compiled) -> Result<[Durati
             "a node is missing"
         );
     }
+    Ok(took)
+}
+
+/// What a review of the webhook costs beside all others: the last attachment takes the VLAN of one on its nodes.
+fn admission(inputs: &Inputs, objects: &[Value]) -> Result<Duration> {
+    let is_attachment = |o: &&Value| o["kind"] == "Layer2Attachment";
+    let of_its_group = |o: &&Value| o["spec"]["workerGroups"][0] == "g0";
+    let mut same = objects.iter().filter(is_attachment).filter(of_its_group);
+    let first = same.next().context("no attachment")?;
+    let old = same.next_back().context("one attachment")?;
+    let mut new = old.clone();
+    new["spec"]["network"]["vlanID"] = first["spec"]["network"]["vlanID"].clone();
+    let begin = Instant::now();
+    let said = admit(inputs, Some(old), &new);
+    let took = begin.elapsed();
+    ensure!(said.refused.len() == 1, "it is admitted: {said:?}");
     Ok(took)
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mooring_api::{Code, Condition, Finding, Span, Status, annotation};
+use mooring_api::{Code, Condition, Finding, Span, Status, Time, annotation};
 use mooring_blueprint::Object;
 use mooring_package::revision::addressed::Addressed;
 use mooring_package::revision::{Base, Draft, Lifecycle, Open, PackageName, Standing};
@@ -117,6 +117,17 @@ impl Role {
             neighbours,
         }
     }
+}
+
+/// Since when the draft that waits longest cannot be specialised: as its own Kptfile says.
+pub(super) fn held_since(open: &[(PackageName, Open)]) -> Option<Time> {
+    let is_held = |open: &Open| {
+        let conditions = Kpt::read(&open.files).unwrap_or_default().conditions;
+        let own = conditions.iter().find(|c| c.kind == SPECIALISED);
+        own.is_some_and(|condition| condition.status == Status::False)
+    };
+    let held = open.iter().filter(|(_, open)| is_held(open));
+    held.map(|(_, open)| open.at).min()
 }
 
 /// The cluster of packages that do not say theirs: the repository says it, or is called like it.
@@ -309,6 +320,38 @@ mod tests {
             value: json!({ "apiVersion": api, "kind": kind, "metadata": metadata, "spec": {} }),
             source: None,
         }
+    }
+
+    #[test]
+    fn a_draft_waits_from_when_its_kptfile_says_that_it_cannot_be_specialised() {
+        let condition = |status| Condition {
+            kind: SPECIALISED.to_owned(),
+            status,
+            reason: "MissingCluster".to_owned(),
+            message: "no cluster".to_owned(),
+        };
+        let kptfile = b"apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: upf}\n";
+        let plain = Files::from([("Kptfile".to_owned(), kptfile.to_vec())]);
+        let with = |status| {
+            let kptfile = with_condition(&plain, &condition(status)).unwrap();
+            with_kptfile(&plain, kptfile)
+        };
+        let open = |at, files: &Files| {
+            let open = Open {
+                lifecycle: Lifecycle::Draft,
+                workspace: "edit".parse().unwrap(),
+                commit: mooring_package::git::Oid::parse(&"0".repeat(40)).unwrap(),
+                at: Time(at),
+                outdated: false,
+                files: files.clone(),
+            };
+            ("upf".parse::<PackageName>().unwrap(), open)
+        };
+        let held = with(Status::False);
+        let fine = [open(1, &plain), open(2, &with(Status::True))];
+        assert_eq!(held_since(&fine), None);
+        let some = [fine[0].clone(), open(9, &held), open(7, &held)];
+        assert_eq!(held_since(&some), Some(Time(7)));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
 use mooring_api::kinds::porch;
-use mooring_api::{Condition, Finding};
+use mooring_api::{Condition, Finding, Time};
 use mooring_blueprint::Object;
 use mooring_package::Kpt;
 use mooring_package::revision::Standing;
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::conditions::{condition, sentence, timed};
+use super::draft::held_since;
 use super::remote::Remote;
 use super::{PORCH, Role, blocking, key, reference};
 use crate::error::{Error, chain};
@@ -53,6 +54,8 @@ pub(super) struct Looked {
     /// The places of everything that is open or published in it; None where its deployment branch is absent, which says
     /// nothing about anybody.
     places: Option<BTreeSet<String>>,
+    /// Since when a draft that a person pushed cannot be specialised.
+    held: Option<Time>,
 }
 
 impl Memory {
@@ -84,6 +87,13 @@ impl Memory {
         let looked = lock(&self.looked);
         let known = names.iter().filter_map(|name| looked.get(name));
         known.flat_map(|l| l.open.iter().cloned()).collect()
+    }
+
+    /// Since when a draft of a person waits in one of these.
+    pub(super) fn held(&self, names: &[String]) -> Option<Time> {
+        let looked = lock(&self.looked);
+        let known = names.iter().filter_map(|name| looked.get(name));
+        known.filter_map(|l| l.held).min()
     }
 
     /// Since when all of these are known; None where one was never seen.
@@ -214,6 +224,7 @@ async fn pass(object: &Object, role: &Arc<Role>) -> Result<Option<Duration>, Err
         open: ids(&standing),
         root: place(&remote, ""),
         places: places(&remote, &standing),
+        held: held_since(&standing.open),
     };
     let mut findings: Vec<Finding> = Vec::new();
     let mut kept = None;
@@ -369,6 +380,7 @@ mod tests {
                 open: BTreeSet::new(),
                 root: (*root).to_owned(),
                 places,
+                held: None,
             };
             memory.put((*name).to_owned(), looked);
         }

@@ -92,9 +92,13 @@ impl Role {
                 self.world.metrics.stand(self.world.role.name(), []);
                 continue;
             }
-            if let Ok(variants) = self.variants().await {
+            if let (Ok(variants), Ok(repositories)) =
+                (self.variants().await, self.repositories().await)
+            {
                 let now = self.world.now();
-                let waits = variants.iter().filter_map(waits_since);
+                let names: Vec<String> = repositories.iter().map(key).collect();
+                let by_hand = self.memory.held(&names).map(|since| since.0);
+                let waits = variants.iter().filter_map(waits_since).chain(by_hand);
                 let longest = waits.map(|since| now.0.saturating_sub(since)).max();
                 #[expect(clippy::cast_precision_loss, reason = "seconds, for a graph")]
                 self.world

@@ -200,7 +200,8 @@ async fn served(client: &Client) -> Result<Vec<(&'static str, ApiResource)>, Err
     Ok(found)
 }
 
-async fn of_group(
+/// Those of the kinds that the server serves in a group.
+pub(super) async fn of_group(
     client: &Client,
     group: &str,
     version: &str,

@@ -110,6 +110,9 @@ const CASES: [Case; 12] = [
     },
 ];
 
+/// The older group has a kind of this name too.
+const PREFIXES: &str = "ipprefixes.ipam.resource.nephio.org";
+
 fn object(part: &str) -> String {
     format!(
         "{{apiVersion: ipam.resource.nephio.org/v1alpha1, {}",
@@ -150,7 +153,7 @@ fn configuration(port: u16) -> Value {
             "name": "pools.mooring.dev",
             "clientConfig": { "url": format!("https://127.0.0.1:{port}/validate") },
             "rules": [{
-                "apiGroups": ["ipam.resource.nephio.org"],
+                "apiGroups": ["ipam.resource.nephio.org", "ipam.nephio.org"],
                 "apiVersions": ["*"],
                 "operations": ["CREATE", "UPDATE", "DELETE"],
                 "resources": ["networkinstances", "ipprefixes", "ipclaims"],
@@ -219,6 +222,8 @@ fn every_rule_of_the_webhook_admits_and_refuses_as_its_case_says() {
     let Some((cluster, mut controller)) = start() else {
         return;
     };
+    let root = mooring_testkit::workspace_root();
+    cluster.install(&root.join("deploy/chart/mooring/files/alias-crds"));
     for case in &CASES {
         cluster.apply(&object(case.before));
     }
@@ -239,14 +244,35 @@ fn every_rule_of_the_webhook_admits_and_refuses_as_its_case_says() {
         "three",
     ]);
     assert!(gone.stderr.contains("PoolChangeRefused"), "{}", gone.stderr);
-    let gone = cluster.kubectl(&["delete", "ipprefix", "four-a"]);
+    let gone = cluster.kubectl(&["delete", PREFIXES, "four-a"]);
     assert!(gone.stderr.contains("PoolChangeRefused"), "{}", gone.stderr);
-    cluster.kubectl(&["delete", "ipprefix", "one-a"]).ok();
+    cluster.kubectl(&["delete", PREFIXES, "one-a"]).ok();
     let counted = controller.metric(
         "mooring_findings_total",
         &[("outcome", "OverlappingPrefixes")],
     );
     assert!(counted.is_some_and(|n| n >= 2.0), "{counted:?}");
+
+    // Pools of the older group are judged too, and judged against.
+    let prefix = |name: &str, cidr: &str| {
+        object(&format!(
+            "{{kind: IPPrefix, metadata: {{name: {name}}}, spec: {{prefix: {cidr}, networkInstance: {{name: one}}}}}}"
+        ))
+    };
+    let older = |text: &str| text.replace("ipam.resource.nephio.org", "ipam.nephio.org");
+    cluster.apply(&older(&prefix("old", "10.1.9.0/24")));
+    for over in [
+        prefix("new", "10.1.9.0/25"),
+        older(&prefix("older", "10.1.9.0/25")),
+        older(&prefix("older", "10.1.1.64/26")),
+    ] {
+        until("overlaps across the groups are refused", || {
+            let args = ["apply", "--dry-run=server", "-f", "-"];
+            let said = cluster.plane().kubectl_stdin(&args, &over);
+            let is_refused = said.stderr.contains("OverlappingPrefixes");
+            is_refused.then_some(()).ok_or(format!("{over}: {said:?}"))
+        });
+    }
 
     // Beside another controller of pools: what is not handed to us is not ours to judge, nor judged against.
     crate::ipam::install_backend(&cluster);
