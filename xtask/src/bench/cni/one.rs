@@ -9,6 +9,10 @@ use super::super::{Curve, Report, Row};
 use super::node::{Node, Who};
 use super::{Case, IPAMS, PLUGINS, rounds};
 
+/// Before each call: the kernel ends what the one before left to it (grace periods, devices that go), which the next would
+/// wait for. Between a pod's ADD and its DEL lies more.
+const REST: Duration = Duration::from_millis(60);
+
 /// Times of ADD and DEL, sorted.
 #[derive(Default)]
 struct Times {
@@ -44,7 +48,7 @@ pub(super) fn measure(node: &Node, report: &mut Report) -> Result<()> {
 fn turns(node: &Node, case: Case) -> Result<[Times; 3]> {
     // The reference waits two seconds for duplicate address detection.
     let rounds = if case.v6 {
-        rounds().div_ceil(10).max(2)
+        rounds().div_ceil(4).max(2)
     } else {
         rounds()
     };
@@ -54,8 +58,11 @@ fn turns(node: &Node, case: Case) -> Result<[Times; 3]> {
             let at = (turn + round) % 3;
             let who = Who::ALL[at];
             let mut attachment = node.attachment(who, case, 0);
-            let add = node.call(who, "ADD", &mut attachment)?;
-            let del = node.call(who, "DEL", &mut attachment)?;
+            let [add, del] = ["ADD", "DEL"].map(|verb| {
+                std::thread::sleep(REST);
+                node.call(who, verb, &mut attachment)
+            });
+            let (add, del) = (add?, del?);
             // The first round fills caches.
             if round > 0 {
                 times[at].add.push(add);
