@@ -23,6 +23,7 @@ use super::{Curve, Report, Row, peak_kib};
 
 const RUNS: usize = 5;
 const GROUPS: usize = 20;
+const MADE: &str = "'2026-01-01T00:00:00Z'";
 const CHANGES: [&str; 3] = [
     "one change, another MTU",
     "one change, a prefix more",
@@ -175,6 +176,8 @@ fn admission(inputs: &Inputs, objects: &[Value]) -> Result<Duration> {
     let first = same.next().context("no attachment")?;
     let old = same.next_back().context("one attachment")?;
     let mut new = old.clone();
+    // Of two that want the same, the older has it.
+    new["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z".into();
     new["spec"]["network"]["vlanID"] = first["spec"]["network"]["vlanID"].clone();
     let begin = Instant::now();
     let said = admit(inputs, Some(old), &new);
@@ -197,7 +200,7 @@ fn network(nodes: usize, attachments: usize) -> String {
     for n in 0..attachments {
         let _ = writeln!(
             text,
-            "---\n{{{group}, kind: Layer2Attachment, metadata: {{name: s{n}}}, spec: {{network: {{vlanID: {}, vni: {}, \
+            "---\n{{{group}, kind: Layer2Attachment, metadata: {{name: s{n}, creationTimestamp: {MADE}}}, spec: {{network: {{vlanID: {}, vni: {}, \
              ipv4: {{subnet: 192.{}.{}.0/24}}}}, interfaceName: i{n}, workerGroups: [g{}], nodeIPs: {{enabled: true}}, \
              destinations: {{matchLabels: {{zone: z{}}}}}}}}}",
             1 + n % 4_000,
