@@ -68,13 +68,16 @@ pub enum DoctorError {
     /// The kernel does not say which boot this is.
     #[error("cannot tell this boot from the last one")]
     Boot(#[source] crate::record::RecordError),
+    /// Devices and links are where the node is, and so is who may change them.
+    #[error("what is left over is cleaned on the node itself, not from where it is seen at {}", .0.display())]
+    Elsewhere(PathBuf),
 }
 
 impl Doctor {
     /// Looks, judges, and changes nothing.
     pub fn look(&self) -> Result<Report, DoctorError> {
         let boot = Boot::read(&self.paths.proc).map_err(DoctorError::Boot)?;
-        let (mut attachments, unread) = attachments::read(&self.paths.data.join("results"));
+        let (mut attachments, unread) = attachments::read(&self.paths);
         let known = configurations::known(&self.conf_dir, &attachments);
         let view = View::new(&self.paths, &boot, &attachments, &known);
         let Seen {
@@ -109,6 +112,9 @@ impl Doctor {
 
     /// Looks, cleans what is provably dead, and looks again.
     pub fn fix(&self) -> Result<Report, DoctorError> {
+        if !self.paths.is_home() {
+            return Err(DoctorError::Elsewhere(self.paths.node.clone()));
+        }
         let before = self.look()?;
         let fixed = fix::fix(self, &before);
         let mut after = self.look()?;

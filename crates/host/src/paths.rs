@@ -23,6 +23,8 @@ pub struct Paths {
     pub sys: PathBuf,
     /// `/proc`; likewise.
     pub proc: PathBuf,
+    /// Where the runtime's namespace paths begin: `/`, but for who looks at a node from a pod.
+    pub node: PathBuf,
 }
 
 impl Paths {
@@ -51,6 +53,20 @@ impl Paths {
             proc: kernel("proc"),
             data,
             run,
+            node: PathBuf::from("/"),
         }
+    }
+
+    /// Those of a node whose root is seen at a directory, from a pod.
+    pub fn of_node_at(root: &Path) -> Self {
+        Self {
+            node: root.to_owned(),
+            ..Self::under(root)
+        }
+    }
+
+    /// Whether this is the node itself.
+    pub fn is_home(&self) -> bool {
+        self.node == Path::new("/")
     }
 }

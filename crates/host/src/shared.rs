@@ -102,7 +102,13 @@ impl User {
 
     /// Whether it ended without saying so: another boot, or its namespace is gone or another one.
     fn is_gone(&self, boot: &str) -> bool {
-        let life = Life::of(&self.netns, Some(self.netns_id), Some(&self.boot), boot);
+        let life = Life::of(
+            Path::new("/"),
+            &self.netns,
+            Some(self.netns_id),
+            Some(&self.boot),
+            boot,
+        );
         matches!(life, Life::Gone { .. })
     }
 }

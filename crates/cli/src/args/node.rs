@@ -20,7 +20,7 @@ pub(crate) enum NodeCommand {
 #[command(after_help = "Examples:\n  \
     moor node doctor\n  \
     moor node doctor --fix\n  \
-    moor node doctor --root /host -o json      # from a pod that sees the node's files there")]
+    moor node doctor --root /host -o json      # from a pod that sees the node's root there")]
 pub(crate) struct DoctorArgs {
     /// Clean what is provably dead, and nothing else
     #[arg(long)]
@@ -34,9 +34,9 @@ pub(crate) struct DoctorArgs {
     /// Where the runtime finds its configuration
     #[arg(long, value_name = "DIR", default_value = "/etc/cni/net.d")]
     pub(crate) conf_dir: PathBuf,
-    /// Where the state of plugins begins, in place of /
-    #[arg(long, value_name = "DIR", default_value = "/")]
-    pub(crate) root: PathBuf,
+    /// Where the node's root is seen, from a pod; what only the node itself can tell is left out, and --fix is refused
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) format: FormatArg,
 }

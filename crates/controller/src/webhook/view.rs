@@ -37,14 +37,15 @@ impl View {
 
     /// Returns when every kind that is served was listed once.
     pub(super) async fn synced(&self, client: &Client) {
-        let older = match of_group(client, group::IPAM_SEED, "v1alpha1", &KINDS).await {
-            Ok(served) => served.len(),
-            Err(error) => {
-                tracing::warn!(error = chain(&error), "the older kinds are not waited for");
-                0
-            }
-        };
-        for store in self.pools.iter().chain(self.older.iter().take(older)) {
+        let older = of_group(client, group::IPAM_SEED, "v1alpha1", &KINDS).await;
+        let older = older.unwrap_or_else(|error| {
+            tracing::warn!(error = chain(&error), "the older kinds are not waited for");
+            Vec::new()
+        });
+        let is_served = |kind: &str| older.iter().any(|(served, _)| *served == kind);
+        let older = KINDS.iter().zip(&self.older);
+        let older = older.filter(|(kind, _)| is_served(kind));
+        for store in self.pools.iter().chain(older.map(|(_, store)| store)) {
             // The writer lives in its task, which ends only with the program.
             let _ = store.wait_until_ready().await;
         }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::check::Verdict;
-use crate::Life;
 use crate::foreign::libcni::Cached;
+use crate::{Life, Paths};
 
 /// One interface of one container.
 #[derive(Clone, Debug, Serialize)]
@@ -37,22 +37,25 @@ pub struct Attachment {
 }
 
 /// All of a directory, in order; and the files that say nothing.
-pub(super) fn read(dir: &Path) -> (Vec<Attachment>, Vec<PathBuf>) {
+pub(super) fn read(paths: &Paths) -> (Vec<Attachment>, Vec<PathBuf>) {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let entries = fs::read_dir(paths.data.join("results"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let mut files: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| p.is_file()).collect();
     files.sort();
     for path in files {
         let bytes = fs::read(&path).unwrap_or_default();
         match Cached::parse(&bytes) {
-            Some(cached) => found.push(attachment(cached)),
+            Some(cached) => found.push(attachment(cached, &paths.node)),
             None => unread.push(path),
         }
     }
     (found, unread)
 }
 
-fn attachment(cached: Cached) -> Attachment {
+fn attachment(cached: Cached, node: &Path) -> Attachment {
     Attachment {
         network: cached.network_name.clone(),
         container: cached.container_id.clone(),
@@ -60,7 +63,7 @@ fn attachment(cached: Cached) -> Attachment {
         netns: cached.netns.clone(),
         addresses: cached.addresses(),
         // The cache says neither boot nor inode: only a namespace that is not there proves anything.
-        life: Life::of(&cached.netns, None, None, ""),
+        life: Life::of(node, &cached.netns, None, None, ""),
         verdict: None,
         cached,
     }

@@ -18,7 +18,7 @@ use crate::nft::{self, NftError, Rule, masquerade, spoof};
 use crate::ovs::Database;
 use crate::pci::Bdf;
 use crate::record::{Boot, Records};
-use crate::{Life, Netlink, Netns, Shims, Vlans};
+use crate::{Life, Netlink, Netns, Paths, Shims, Vlans};
 
 /// How long a lock is waited for.
 const BOUND: Duration = Duration::from_secs(30);
@@ -47,7 +47,7 @@ pub(super) fn fix(doctor: &Doctor, report: &Report) -> Vec<Done> {
     if !rules.is_empty() {
         done.extend(again(doctor, |view| notes(view, &rules)).err().map(Err));
     }
-    done.extend(dead(Sort::Port).into_iter().map(port));
+    done.extend(dead(Sort::Port).into_iter().map(|k| port(&doctor.paths, k)));
     done
 }
 
@@ -73,7 +73,7 @@ fn again<T>(
     act: impl FnOnce(&View<'_>) -> Result<T, Finding>,
 ) -> Result<T, Finding> {
     let boot = Boot::read(&doctor.paths.proc).map_err(|e| failed("nothing", &e))?;
-    let (attachments, _) = attachments::read(&doctor.paths.data.join("results"));
+    let (attachments, _) = attachments::read(&doctor.paths);
     let known = configurations::known(&doctor.conf_dir, &attachments);
     act(&View::new(&doctor.paths, &boot, &attachments, &known))
 }
@@ -87,7 +87,7 @@ fn home(doctor: &Doctor, done: &mut Vec<Done>) {
         (Err(error), _) => return done.push(Err(failed("devices", &error))),
         (_, Err(error)) => return done.push(Err(failed("devices", &error))),
     };
-    let is_valid = |record: &_| !matches!(kept::life(record, &boot), Life::Gone { .. });
+    let is_valid = |record: &_| !matches!(kept::life(record, paths, &boot), Life::Gone { .. });
     match mover.give_back_invalid(is_valid) {
         Ok(returned) => {
             let home = returned
@@ -154,7 +154,7 @@ fn function(doctor: &Doctor, kept: &Kept) -> Done {
     let (files, _lock) = files(doctor, kept, "")?;
     let netns = files.allocated_to();
     let netns = netns.map_err(|e| failed(&kept.named(), &e))?;
-    match devices::allocation(&netns.unwrap_or_default()) {
+    match devices::allocation(&doctor.paths, &netns.unwrap_or_default()) {
         Life::Gone { .. } => remove(kept),
         _ => Ok(left_alone(kept)),
     }
@@ -267,14 +267,14 @@ fn masquerading(comment: &str, view: &View<'_>) -> Result<bool, NftError> {
     Ok(true)
 }
 
-fn port(kept: &Kept) -> Done {
+fn port(paths: &Paths, kept: &Kept) -> Done {
     let named = kept.named();
     let remote = kept.path.to_str().filter(|text| !text.is_empty());
     let remote = remote.map(ToOwned::to_owned);
     let ports = programs::find_ports(remote.clone()).map_err(|e| failed(&named, &e))?;
     let same = ports.into_iter().find(|port| port.name == kept.name);
     match same {
-        Some(port) if matches!(programs::by_namespace(&port), Life::Gone { .. }) => {
+        Some(port) if matches!(programs::by_namespace(paths, &port), Life::Gone { .. }) => {
             let removed = Database::new(remote).del_port(&port.name);
             removed.map_err(|e| failed(&named, &e))?;
             Ok(format!("{named} was removed"))

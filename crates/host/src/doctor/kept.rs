@@ -189,7 +189,7 @@ impl<'a> View<'a> {
 
     /// Whether the owner of a record lives.
     fn life_of(&self, record: &Record) -> Life {
-        life(record, self.boot)
+        life(record, self.paths, self.boot)
     }
 
     /// As the runtime's cache says of somebody; unknown where it says nothing.
@@ -211,10 +211,10 @@ impl<'a> View<'a> {
 }
 
 /// Whether the owner of a record lives.
-pub(super) fn life(record: &Record, boot: &Boot) -> Life {
+pub(super) fn life(record: &Record, paths: &Paths, boot: &Boot) -> Life {
     let owner = &record.owner;
     let id = Some(owner.netns_id);
-    Life::of(&owner.netns, id, Some(&record.boot), &boot.id)
+    Life::of(&paths.node, &owner.netns, id, Some(&record.boot), &boot.id)
 }
 
 /// A container with a living interface lives.

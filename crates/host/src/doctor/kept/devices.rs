@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::super::configurations::Known;
 use super::{Kept, Seen, Sort, View, Who, listed, name_of};
-use crate::Life;
 use crate::foreign::amd::{Entry, File};
 use crate::foreign::sriov::{self, Cached};
 use crate::record::Record;
+use crate::{Life, Paths};
 
 const HOME: &str = "its record is gone: the device is home";
 
@@ -148,7 +148,7 @@ pub(super) fn functions(view: &View<'_>, seen: &mut Seen) {
         let netns = netns.unwrap_or_default();
         let who = owners.iter().find(|(device, _)| *device == name);
         seen.kept.push(Kept {
-            life: allocation(&netns),
+            life: allocation(view.paths, &netns),
             who: who.map(|(_, who)| who.clone()).unwrap_or_default(),
             note: netns.display().to_string(),
             ..Kept::new(Sort::Function, name, path)
@@ -157,11 +157,11 @@ pub(super) fn functions(view: &View<'_>, seen: &mut Seen) {
 }
 
 /// Whether the namespace of an allocation file lives.
-pub(in crate::doctor) fn allocation(netns: &Path) -> Life {
+pub(in crate::doctor) fn allocation(paths: &Paths, netns: &Path) -> Life {
     if netns.as_os_str().is_empty() {
         return Life::Unknown;
     }
-    Life::of(netns, None, None, "")
+    Life::of(&paths.node, netns, None, None, "")
 }
 
 fn cache_of(view: &View<'_>, kept: Kept, id: &str, who: Who, recorded: bool) -> Kept {

@@ -33,7 +33,13 @@ fn users(view: &View<'_>, sort: Sort, dir: &Path, seen: &mut Seen) -> Result<(),
                 None => kept,
                 Some(user) => {
                     let id = Some(user.netns_id);
-                    let life = Life::of(&user.netns, id, Some(&user.boot), &view.boot.id);
+                    let life = Life::of(
+                        &view.paths.node,
+                        &user.netns,
+                        id,
+                        Some(&user.boot),
+                        &view.boot.id,
+                    );
                     let who = Who::new(&user.network, &user.container, &user.ifname);
                     Kept { who, life, ..kept }
                 }

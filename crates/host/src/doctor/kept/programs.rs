@@ -13,7 +13,7 @@ use super::{Kept, Seen, Sort, View, Who, best, listed};
 use crate::nft::note::{self, Note};
 use crate::nft::{NftError, Rule, masquerade, spoof};
 use crate::ovs::{self, Database, OTHER_OWNER, OWNER, OvsError, Port};
-use crate::{Life, Netlink, Netns};
+use crate::{Life, Netlink, Netns, Paths};
 
 /// How the two sorts of rules are called, after their keys in a configuration.
 pub(in crate::doctor) const SPOOF: &str = "macspoofchk";
@@ -140,7 +140,7 @@ pub(in crate::doctor) fn find_ports(remote: Option<String>) -> Result<Vec<Port>,
 fn port_of(view: &View<'_>, port: Port, path: PathBuf) -> Kept {
     let who = Who::new(&port.network, &port.container, &port.ifname);
     Kept {
-        life: by_namespace(&port),
+        life: by_namespace(view.paths, &port),
         who: if who.container.is_empty() {
             by_path(view, &port).unwrap_or(who)
         } else {
@@ -158,6 +158,6 @@ fn by_path(view: &View<'_>, port: &Port) -> Option<Who> {
     Some(Who::new(&a.network, &a.container, &a.ifname))
 }
 
-pub(in crate::doctor) fn by_namespace(port: &Port) -> Life {
-    super::devices::allocation(port.netns.as_ref())
+pub(in crate::doctor) fn by_namespace(paths: &Paths, port: &Port) -> Life {
+    super::devices::allocation(paths, port.netns.as_ref())
 }
