@@ -8,12 +8,13 @@ mod allow;
 mod backup;
 mod config;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mooring_api::net::{Link, LinkChange, LinkKind};
 use mooring_attach::cni::{Attachment, CniError, CniResult};
 use mooring_host::file::Lock;
+use mooring_host::foreign::tuning::Backup;
 use mooring_host::{Change, Netlink, Netns, fault, sysctl};
 
 use crate::call::Call;
@@ -40,8 +41,8 @@ impl Plugin for Tuning {
         if wanted.changes_link() {
             let _alone = alone(call)?;
             let link = look(&mut pod, call.ifname())?;
-            let file = file(call, &wanted);
-            backup::keep(backup::of(&link, &wanted, call), &file)?;
+            let file = file(call);
+            backup::keep(backup::of(&link, &wanted, call, &netns), &file)?;
             fault::point("tuning-backup");
             change(&mut pod, &link, &wanted).inspect_err(|_| {
                 // DEL would do the same; a runtime that forgets it leaves a clean interface.
@@ -54,9 +55,7 @@ impl Plugin for Tuning {
     }
 
     fn del(&self, call: &Call) -> Result<(), CniError> {
-        // Only the place of the file matters, and that has a default.
-        let data = Wanted::of(call.request).ok().and_then(|wanted| wanted.data);
-        let file = file_in(call, data);
+        let file = file(call);
         let _alone = alone(call)?;
         let Some(path) = call.request.netns.as_deref() else {
             return backup::forget(&file);
@@ -91,11 +90,10 @@ impl Plugin for Tuning {
     }
 
     fn gc(&self, call: &Call) -> Result<(), CniError> {
-        let data = Wanted::of(call.request).ok().and_then(|wanted| wanted.data);
-        let dir = data.unwrap_or_else(|| call.paths.run.join("tuning"));
         let config = call.config();
         let is_valid = |own: &Attachment| config.valid.contains(own);
-        backup::sweep(&dir, &config.name, is_valid)
+        let _alone = alone(call)?;
+        backup::sweep(&dir(call), &config.name, is_valid, give_back)
     }
 }
 
@@ -112,14 +110,13 @@ fn alone(call: &Call) -> Result<Lock, CniError> {
         .map_err(|e| CniError::try_again("tuning: another call does not end").because(&e))
 }
 
-fn file(call: &Call, wanted: &Wanted) -> PathBuf {
-    file_in(call, wanted.data.clone())
+fn dir(call: &Call) -> PathBuf {
+    config::data(call.request).unwrap_or_else(|| call.paths.run.join("tuning"))
 }
 
 /// Container and interface were checked at the door: neither can lead to another directory.
-fn file_in(call: &Call, data: Option<PathBuf>) -> PathBuf {
-    let dir = data.unwrap_or_else(|| call.paths.run.join("tuning"));
-    dir.join(format!("{}_{}.json", call.container(), call.ifname()))
+fn file(call: &Call) -> PathBuf {
+    dir(call).join(format!("{}_{}.json", call.container(), call.ifname()))
 }
 
 fn set_sysctls(netns: &Netns, wanted: &Wanted) -> Result<(), CniError> {
@@ -151,7 +148,7 @@ fn change(pod: &mut Netlink, link: &Link, wanted: &Wanted) -> Result<(), CniErro
 
 /// Puts back what the file says, and forgets it. An interface that ends with its pod is not worth a pod that cannot end:
 /// only for a device that goes back to the node is a failure an error.
-fn restore(pod: &mut Netlink, file: &std::path::Path, ifname: &str) -> Result<(), CniError> {
+fn restore(pod: &mut Netlink, file: &Path, ifname: &str) -> Result<(), CniError> {
     let found = pod.link(ifname);
     let found =
         found.map_err(|e| CniError::internal(format!("cannot look for {ifname}")).because(&e))?;
@@ -174,6 +171,21 @@ fn restore(pod: &mut Netlink, file: &std::path::Path, ifname: &str) -> Result<()
         fault::point("tuning-restored");
     }
     backup::forget(file)
+}
+
+/// Ends what an attachment had that nobody wants any more; an interface that is still there gets back what it had.
+fn give_back(file: &Path, before: &Backup) -> Result<(), CniError> {
+    let netns = before.netns.as_ref().and_then(|at| {
+        let now = Netns::open(&at.path).ok()?;
+        (now.id() == at.id).then_some(now)
+    });
+    let Some(netns) = netns else {
+        return backup::forget(file);
+    };
+    let pod = netns.netlink();
+    let mut pod =
+        pod.map_err(|e| CniError::netns(netns.path().display(), "cannot be used").because(&e))?;
+    restore(&mut pod, file, &before.ifname)
 }
 
 /// The result says what the interface has now.

@@ -3,9 +3,13 @@
 //! We add who it is for, which the reference skips over. Easy to get wrong: only what is changed is written down, so an absent key is left
 //! alone and not reset.
 
+use std::path::PathBuf;
+
 use mooring_api::Mac;
 use mooring_api::net::LinkChange;
 use serde::{Deserialize, Serialize};
+
+use crate::NetnsId;
 
 /// The file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +39,18 @@ pub struct Backup {
     /// Its interface.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ifname: String,
+    /// Where that is, for GC; none in the reference's files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub netns: Option<At>,
+}
+
+/// A namespace: the path may lead to another one by now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct At {
+    /// Its path.
+    pub path: PathBuf,
+    /// Which one was there.
+    pub id: NetnsId,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

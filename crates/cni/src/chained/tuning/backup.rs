@@ -9,18 +9,22 @@ use std::path::Path;
 
 use mooring_api::net::Link;
 use mooring_attach::cni::{Attachment, CniError};
-use mooring_host::file;
-use mooring_host::foreign::tuning::Backup;
+use mooring_host::foreign::tuning::{At, Backup};
+use mooring_host::{Netns, file};
 
 use super::config::Wanted;
 use crate::call::Call;
 
 /// What is about to be changed, as it is now.
-pub(super) fn of(link: &Link, wanted: &Wanted, call: &Call) -> Backup {
+pub(super) fn of(link: &Link, wanted: &Wanted, call: &Call, netns: &Netns) -> Backup {
     Backup {
         network: call.config().name.clone(),
         container: call.container().to_owned(),
         ifname: call.ifname().to_owned(),
+        netns: Some(At {
+            path: netns.path().to_owned(),
+            id: netns.id(),
+        }),
         ..values(link, wanted)
     }
 }
@@ -63,11 +67,12 @@ pub(super) fn forget(path: &Path) -> Result<(), CniError> {
     removed.map_err(|e| CniError::io(format!("removing {}", path.display()), e))
 }
 
-/// Removes the files of a network's attachments that are not valid.
+/// Ends the files of a network's attachments that are not valid.
 pub(super) fn sweep(
     dir: &Path,
     network: &str,
     is_valid: impl Fn(&Attachment) -> bool,
+    end: impl Fn(&Path, &Backup) -> Result<(), CniError>,
 ) -> Result<(), CniError> {
     let failed = |e: io::Error| CniError::io(format!("reading {}", dir.display()), e);
     let entries = match std::fs::read_dir(dir) {
@@ -85,13 +90,13 @@ pub(super) fn sweep(
                 return Ok(());
             };
             let own = Attachment {
-                container: backup.container,
-                ifname: backup.ifname,
+                container: backup.container.clone(),
+                ifname: backup.ifname.clone(),
             };
             if is_valid(&own) {
                 Ok(())
             } else {
-                forget(&path)
+                end(&path, &backup)
             }
         });
         errors.extend(outcome.err());
@@ -178,7 +183,8 @@ mod tests {
         );
         write("d_net1.json", r#"{"mtu":1}"#);
         write("e_net1.json", "");
-        sweep(dir.path(), "n4", |own| own.container == "a").unwrap();
+        let forgotten = |path: &Path, _: &Backup| forget(path);
+        sweep(dir.path(), "n4", |own| own.container == "a", forgotten).unwrap();
         let mut left: Vec<String> = std::fs::read_dir(dir.path())
             .unwrap()
             .map(|e| e.unwrap().file_name().into_string().unwrap())
@@ -188,6 +194,6 @@ mod tests {
             left,
             ["a_net1.json", "c_net1.json", "d_net1.json", "e_net1.json"]
         );
-        sweep(&dir.path().join("absent"), "n4", |_| false).unwrap();
+        sweep(&dir.path().join("absent"), "n4", |_| false, forgotten).unwrap();
     }
 }

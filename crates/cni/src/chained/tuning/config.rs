@@ -19,7 +19,6 @@ const SYSCTLS_MAX: usize = 1000;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Keys {
-    data_dir: String,
     mac: Option<String>,
     promisc: Option<bool>,
     mtu: Option<i64>,
@@ -27,10 +26,25 @@ struct Keys {
     allmulti: Option<bool>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Place {
+    data_dir: String,
+}
+
+/// Where the files are, if the configuration says so: whatever else it says, and for calls about no interface.
+pub(super) fn data(request: &Request) -> Option<PathBuf> {
+    place(request).ok().flatten()
+}
+
+fn place(request: &Request) -> Result<Option<PathBuf>, CniError> {
+    let Place { data_dir } = request.config.keys()?;
+    Ok((!data_dir.is_empty()).then(|| PathBuf::from(data_dir)))
+}
+
 /// What is to be set; `None` and `false` leave things alone.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    pub(super) data: Option<PathBuf>,
     /// In the order of the configuration: `all` may have to come before one interface.
     pub(super) sysctls: Vec<Sysctl>,
     pub(super) mac: Option<Mac>,
@@ -59,6 +73,8 @@ impl Wanted {
             _ => request.ifname(),
         };
         let keys: Keys = config.keys()?;
+        // Whoever needs it asks for it; a bad one is refused here.
+        place(request)?;
         let args: Keys = config
             .args_cni
             .read()
@@ -72,9 +88,6 @@ impl Wanted {
             ("mac", keys.mac.as_deref()),
         ];
         Ok(Self {
-            data: Some(keys.data_dir)
-                .filter(|dir| !dir.is_empty())
-                .map(PathBuf::from),
             sysctls: sysctls(config.text(), ifname)?,
             mac: mac(&macs)?,
             mtu: number("mtu", args.mtu.or(keys.mtu))?.filter(|mtu| *mtu > 0),

@@ -85,12 +85,28 @@ fn gc_forgets_files_that_nobody_owns() {
         pod(&stage, "c2", everything()),
     );
     a.add();
+    let before = attributes(&b);
     b.add();
+    assert_ne!(attributes(&b), before);
     a.gc(&["c1"]);
+    assert_eq!(
+        attributes(&b),
+        before,
+        "its pod is there and has its own again"
+    );
     assert!(backup(&stage, "c1").exists() && !backup(&stage, "c2").exists());
     let other = a.clone().with("name", json!("other"));
     other.gc(&[]);
     assert!(backup(&stage, "c1").exists(), "another network's");
+    // GC is about no interface: a key that speaks of one says nothing then, and the directory is the named one all the same.
+    let dir = stage.root().join("elsewhere");
+    let elsewhere = pod(&stage, "c3", everything())
+        .with("dataDir", json!(dir))
+        .with("sysctl", json!({"net.ipv4.conf.IFNAME.arp_filter": "1"}));
+    elsewhere.add();
+    assert!(dir.join("c3_net1.json").exists());
+    elsewhere.gc(&["c1"]);
+    assert!(!dir.join("c3_net1.json").exists());
 }
 
 #[test]
