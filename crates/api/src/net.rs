@@ -26,5 +26,5 @@ pub use route::{
     Attribute, NextHop, Route, RouteKind, RouteProtocol, Scope, TABLE_LOCAL, TABLE_MAIN,
 };
 pub use rule::{Rule, RuleAction};
-pub use snapshot::Snapshot;
+pub use snapshot::{Conf, Snapshot};
 pub use vf::{Vf, VfChange, VfLinkState, VfRate, VfVlan};

@@ -50,5 +50,5 @@ pub use paths::{Paths, ROOT};
 pub use probe::{Heard, Probe, ProbeError, Taken, probe};
 pub use shared::{SharedError, User};
 pub use shim::{MARK as SHIM_MARK, Reach, ShimError, Shims, name as shim_name};
-pub use snapshot::{RestoreError, missing, restore, snapshot};
+pub use snapshot::{RestoreError, missing, restore, snapshot, sysctls};
 pub use vlan::{MARK as VLAN_MARK, VlanError, Vlans, parse as vlan_of};

@@ -9,6 +9,7 @@
 mod addr;
 mod batch;
 mod bridge;
+pub(crate) mod conf;
 mod error;
 mod link;
 mod neighbour;
@@ -21,7 +22,7 @@ mod vf;
 mod wire;
 
 use mooring_api::Family;
-use mooring_api::net::{Addr, BridgeVlan, Link, Neighbour, NewLink, Route, Rule, Vf};
+use mooring_api::net::{Addr, BridgeVlan, Conf, Link, Neighbour, NewLink, Route, Rule, Vf};
 use netlink_packet_route::AddressFamily;
 
 pub use batch::Batch;
@@ -78,13 +79,21 @@ impl Netlink {
         Ok(self.pf(pf)?.map(|link| link.vfs).unwrap_or_default())
     }
 
+    /// The link of that index with its VFs, and the numbers behind its parameters: `None` of these when the files have to be
+    /// asked ([`conf`] says when).
+    pub(crate) fn with_conf(&mut self, index: u32) -> Result<Option<(Link, Option<Conf>)>> {
+        let request = link::get(&Which::Index(index), true);
+        let operation = format!("read link {index} with its parameters");
+        let read = |body: &[u8]| {
+            let conf = conf::read(body).filter(|_| conf::is_known_kernel());
+            Some((link::read::link(body)?, conf))
+        };
+        if_there(self.socket.get(request, &operation, read))
+    }
+
     fn find(&mut self, which: &Which<'_>, vfs: bool, operation: &str) -> Result<Option<Link>> {
         let request = link::get(which, vfs);
-        match self.socket.get(request, operation, link::read::link) {
-            Ok(link) => Ok(Some(link)),
-            Err(e) if e.is_absent() => Ok(None),
-            Err(e) => Err(e),
-        }
+        if_there(self.socket.get(request, operation, link::read::link))
     }
 
     /// Every link, by index.
@@ -122,34 +131,28 @@ impl Netlink {
 
     /// Every rule, by family and then as the kernel asks them.
     pub fn rules(&mut self) -> Result<Vec<Rule>> {
-        let mut rules = Vec::new();
-        for family in [Family::V4, Family::V6] {
-            let found = self
-                .socket
-                .dump(rule::dump(family), "list rules", rule::read);
-            match found {
-                Ok(found) => rules.extend(found.into_iter().filter(|rule| rule.family == family)),
-                // A kernel without policy routing has no such table.
-                Err(e) if e.errno() == Some(nix::libc::EOPNOTSUPP) => {}
-                Err(e) => return Err(e),
-            }
-        }
+        // A rule of a family that is neither (of multicast routing) is not read.
+        let found = self.socket.dump(rule::dump(), "list rules", rule::read);
+        let mut rules = match found {
+            // A kernel without policy routing has no such table.
+            Err(e) if e.errno() == Some(nix::libc::EOPNOTSUPP) => Vec::new(),
+            found => found?,
+        };
+        rules.sort_by_key(|rule| rule.family);
         Ok(rules)
     }
 
     /// The neighbours of a link, or of all, and the addresses that it answers for. None when the link is gone.
     pub fn neighbours(&mut self, index: Option<u32>) -> Result<Vec<Neighbour>> {
         let mut neighbours = Vec::new();
-        for family in [Family::V4, Family::V6] {
-            for proxies in [false, true] {
-                let request = neighbour::dump(family, index, proxies);
-                let found = self
-                    .socket
-                    .dump(request, "list neighbours", neighbour::read);
-                let found = none_when_absent(found, index)?.into_iter();
-                neighbours.extend(found.filter(|n| Family::of(n.address) == family));
-            }
+        for proxies in [false, true] {
+            let request = neighbour::dump(index, proxies);
+            let found = self
+                .socket
+                .dump(request, "list neighbours", neighbour::read);
+            neighbours.extend(none_when_absent(found, index)?);
         }
+        neighbours.sort_by_key(|n| Family::of(n.address));
         neighbours.retain(|n| index.is_none_or(|wanted| n.index == wanted));
         Ok(neighbours)
     }
@@ -195,6 +198,15 @@ impl Netlink {
         let operation = format!("read link {name}");
         self.socket
             .execute_and_get(&changes, question, &operation, link::read::link)
+    }
+}
+
+/// What is not there is no failure.
+fn if_there<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(e) if e.is_absent() => Ok(None),
+        Err(e) => Err(e),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Device records: who has a device of the host, and what it was like before. Written ahead, one file per device.
 //!
 //! ```text
-//!  prepared ──► moved ──► configured            (taking)
-//!      └──────────┴───────────┴──► restoring ──► no file   (giving back; the file goes after the state was verified)
+//!  prepared ──► configured            (taking)
+//!      └────────────┴──► restoring ──► no file   (giving back; the file goes after the state was verified)
 //! ```
 //!
 //! The mover ([`crate::device::Mover`]) writes them, for CNI and for the driver alike, so nothing here knows what the owner
@@ -196,11 +196,10 @@ impl Owner {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// Recorded; the device may have been touched.
+    /// Recorded; the device may have been touched, and may be with its owner: where it is says how far that got.
     #[default]
+    #[serde(alias = "moved")]
     Prepared,
-    /// In the owner's namespace.
-    Moved,
     /// The owner has all it asked for.
     Configured,
     /// On its way back.
@@ -408,7 +407,7 @@ impl Held {
 
     /// Writes it, whole or not at all, and returns when it is on disk.
     pub fn write(&self, record: &Record) -> Result<(), RecordError> {
-        let text = serde_json::to_vec_pretty(record).map_err(|source| RecordError::Unreadable {
+        let text = serde_json::to_vec(record).map_err(|source| RecordError::Unreadable {
             path: self.path.clone(),
             source,
         })?;

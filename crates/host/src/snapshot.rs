@@ -8,8 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use mooring_api::net::{Addr, Link, Neighbour, Route, Rule, Snapshot, TABLE_LOCAL, TABLE_MAIN};
+use mooring_api::Family;
+use mooring_api::net::{
+    Addr, Conf, Link, Neighbour, Route, Rule, Snapshot, TABLE_LOCAL, TABLE_MAIN,
+};
 
+use crate::netlink::conf;
 use crate::sysctl::{self, SysctlError};
 use crate::{Change, Netlink, NetlinkError, Netns, NetnsError};
 
@@ -50,7 +54,7 @@ pub enum RestoreError {
 }
 
 impl Netlink {
-    /// Everything about a link but its sysctls, which a socket cannot read; `None` when it is gone.
+    /// Everything about a link but the sysctls that a socket cannot read; `None` when it is gone.
     pub fn snapshot(&mut self, index: u32) -> Result<Option<Snapshot>, NetlinkError> {
         let found = self.with_every_rule(index)?;
         Ok(found.map(|mut snapshot| {
@@ -68,7 +72,7 @@ impl Netlink {
 
     /// The same with the rules that have nothing to do with the link.
     fn with_every_rule(&mut self, index: u32) -> Result<Option<Snapshot>, NetlinkError> {
-        let Some(link) = self.pf(index)? else {
+        let Some((link, conf)) = self.with_conf(index)? else {
             return Ok(None);
         };
         let addrs = self.addrs(Some(index))?;
@@ -89,16 +93,26 @@ impl Netlink {
             neighbours,
             vlans,
             sysctls: BTreeMap::new(),
+            conf,
         }))
     }
 }
 
 /// Everything about a link, with its sysctls.
 pub fn snapshot(netns: &Netns, index: u32) -> Result<Snapshot, RestoreError> {
-    let found = netns.netlink()?.snapshot(index)?;
+    snapshot_with(netns, &mut netns.netlink()?, index)
+}
+
+/// The same with a socket that is already open in the namespace.
+pub(crate) fn snapshot_with(
+    netns: &Netns,
+    netlink: &mut Netlink,
+    index: u32,
+) -> Result<Snapshot, RestoreError> {
+    let found = netlink.snapshot(index)?;
     let mut snapshot = found.ok_or_else(|| no_link(netns, index))?;
-    let name = snapshot.link.name.clone();
-    snapshot.sysctls = netns.run(|| sysctls_here(&name))?;
+    let Snapshot { link, conf, .. } = &snapshot;
+    snapshot.sysctls = netns.run(|| in_files(&link.name, conf.as_ref()))?;
     Ok(snapshot)
 }
 
@@ -110,12 +124,8 @@ pub fn restore(
     wanted: &Snapshot,
 ) -> Result<Vec<Change<'static>>, RestoreError> {
     let mut netlink = netns.netlink()?;
-    let name = match netlink.link_at(index)? {
-        Some(link) => link.name,
-        None => return Err(no_link(netns, index)),
-    };
     // What the kernel refuses now (an IPv6 MTU above the link's) is tried again below, and reported there.
-    let _ = netns.run(|| set_sysctls(&name, &wanted.sysctls))?;
+    let _ = set_sysctls(netns, &mut netlink, index, wanted)?;
     // Seen after that: switching IPv6 on may have made addresses. Rules outlast the link, but nothing ties them to a link that
     // has lost its addresses and tables.
     let seen = netlink
@@ -127,7 +137,7 @@ pub fn restore(
         batch.push(change);
     }
     let refused = batch.send_each().into_iter().find_map(Result::err);
-    netns.run(|| set_sysctls(&wanted.link.name, &wanted.sysctls))??;
+    set_sysctls(netns, &mut netlink, index, wanted)??;
     match refused {
         Some(error) => Err(error.into()),
         None => Ok(changes),
@@ -166,37 +176,97 @@ fn concerns(rule: &Rule, link: &Link, addrs: &[Addr], routes: &[Route]) -> bool 
         })
 }
 
-/// The parameters of a link in the calling thread's namespace.
-fn sysctls_here(name: &str) -> BTreeMap<String, String> {
+/// The parameters of a link in the calling thread's namespace that are not in `conf`.
+fn in_files(name: &str, conf: Option<&Conf>) -> BTreeMap<String, String> {
+    let below = |root: &str| format!("{root}/{name}");
     let mut found = BTreeMap::new();
-    for root in SYSCTLS {
-        for (leaf, value) in sysctl::all_here(&format!("{root}/{name}")) {
-            found.insert(format!("{root}/{NAME}/{leaf}"), value);
+    let mut keep = |root: &str, values: BTreeMap<String, String>| {
+        let keyed = values
+            .into_iter()
+            .map(|(leaf, value)| (key(root, &leaf), value));
+        found.extend(keyed);
+    };
+    if conf.is_some() {
+        for (root, names) in conf::FILES {
+            keep(root, sysctl::some_here(&below(root), names));
+        }
+    } else {
+        for root in SYSCTLS {
+            keep(root, sysctl::all_here(&below(root)));
         }
     }
     found
 }
 
-/// Writes what differs, in the calling thread's namespace, all of it; the first refusal is the error. A parameter that
-/// this kernel does not have is passed over.
-fn set_sysctls(name: &str, wanted: &BTreeMap<String, String>) -> Result<(), SysctlError> {
-    let own = |key: &str| key.replacen(&format!("/{NAME}/"), &format!("/{name}/"), 1);
+/// All sysctls of a snapshot, as their files show them, with the word `IF` for the link's name.
+pub fn sysctls(snapshot: &Snapshot) -> BTreeMap<String, String> {
+    let mut all = snapshot.sysctls.clone();
+    for (family, leaf, value) in snapshot.conf.iter().flat_map(conf::named) {
+        let root = match family {
+            Family::V4 => "net/ipv4/conf",
+            Family::V6 => "net/ipv6/conf",
+        };
+        all.insert(key(root, leaf), value);
+    }
+    all
+}
+
+/// The key of a parameter in a snapshot.
+fn key(root: &str, leaf: &str) -> String {
+    format!("{root}/{NAME}/{leaf}")
+}
+
+/// The same for the link of that name.
+fn own(key: &str, name: &str) -> String {
+    key.replacen(&format!("/{NAME}/"), &format!("/{name}/"), 1)
+}
+
+/// Writes what differs, all of it; the inner error is the first refusal. A parameter that this kernel does not have is passed
+/// over.
+fn set_sysctls(
+    netns: &Netns,
+    netlink: &mut Netlink,
+    index: u32,
+    wanted: &Snapshot,
+) -> Result<Result<(), SysctlError>, RestoreError> {
+    let found = netlink.with_conf(index)?;
+    let (link, mut conf) = found.ok_or_else(|| no_link(netns, index))?;
+    let name = &link.name;
     // A secret also sets how addresses are made, so it comes before the look.
-    if let Some(secret) = wanted.get(SECRET)
-        && sysctl::read_here(&own(SECRET)).ok().as_ref() != Some(secret)
-    {
-        let _ = sysctl::write_here(&own(SECRET), secret);
-    }
-    let there = sysctls_here(name);
-    let mut refused = Ok(());
-    for (key, value) in wanted {
-        if there.get(key) == Some(value) {
-            continue;
-        }
-        match sysctl::write_here(&own(key), value) {
-            Err(error) if !error.is_absent() && refused.is_ok() => refused = Err(error),
-            _ => {}
+    if let Some(secret) = wanted.sysctls.get(SECRET) {
+        let key = own(SECRET, name);
+        let set = netns.run(|| {
+            let set = sysctl::read_here(&key).ok().as_ref() != Some(secret);
+            if set {
+                let _ = sysctl::write_here(&key, secret);
+            }
+            set
+        })?;
+        if set {
+            conf = netlink.with_conf(index)?.and_then(|(_, conf)| conf);
         }
     }
-    refused
+    let written = netns.run(|| {
+        let there = Snapshot {
+            sysctls: in_files(name, conf.as_ref()),
+            conf,
+            ..Snapshot::default()
+        };
+        if there.sysctls == wanted.sysctls && there.conf == wanted.conf {
+            return Ok(());
+        }
+        let there = sysctls(&there);
+        let mut refused = Ok(());
+        for (key, value) in sysctls(wanted) {
+            if there.get(&key) == Some(&value) {
+                continue;
+            }
+            match sysctl::write_here(&own(&key, name), &value) {
+                Err(error) if !error.is_absent() && refused.is_ok() => refused = Err(error),
+                _ => {}
+            }
+        }
+        refused
+    });
+    Ok(written?)
 }

@@ -5,6 +5,7 @@
 //! not always a mistake; without IPv6 in the kernel there is no `net/ipv6`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -104,19 +105,30 @@ pub fn write_here(key: &str, value: &str) -> Result<(), SysctlError> {
 /// All parameters in a directory of the calling thread's namespace, by name; none when it is absent. What cannot be read (an
 /// unset secret) is left out.
 pub fn all_here(directory: &str) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    let Ok(path) = path(directory) else {
-        return found;
+    let entries = path(directory).map(std::fs::read_dir);
+    let Ok(Ok(entries)) = entries else {
+        return BTreeMap::new();
     };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    some_here(directory, names)
+}
+
+/// Some of them, the same way.
+pub fn some_here<N: AsRef<OsStr>>(
+    directory: &str,
+    names: impl IntoIterator<Item = N>,
+) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
     // Each is opened by its own name, not by its path: a link has more than a hundred, and the kernel looks up every part
     // of a path here anew.
-    let (Ok(entries), Ok(below)) = (std::fs::read_dir(&path), File::open(&path)) else {
+    let below = path(directory).map(File::open);
+    let Ok(Ok(below)) = below else {
         return found;
     };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
+    for name in names {
+        let name = name.as_ref();
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
-        let opened = openat(&below, name.as_os_str(), flags, Mode::empty());
+        let opened = openat(&below, name, flags, Mode::empty());
         // The kernel gives a parameter whole in one read, and the longest of them is a secret of 39 characters.
         let mut buffer = [0; 1024];
         let read = opened.map(|fd| File::from(fd).read(&mut buffer));

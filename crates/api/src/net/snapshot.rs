@@ -22,8 +22,22 @@ pub struct Snapshot {
     pub neighbours: Vec<Neighbour>,
     /// VLANs it carries as a port of a bridge.
     pub vlans: Vec<BridgeVlan>,
-    /// Its `conf` and `neigh` sysctls: `net/ipv4/conf/IF/arp_notify` to value, with the word `IF` for its name.
+    /// Its sysctls: `net/ipv4/conf/IF/arp_notify` to value, with the word `IF` for its name. Not those in `conf`.
     pub sysctls: BTreeMap<String, String>,
+    /// Its `conf` sysctls, where the kernel tells them as numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conf: Option<Conf>,
+}
+
+/// The numbers behind a link's `conf` sysctls. They have no names: which is which depends on the kernel that told them, and is
+/// asked only while that kernel runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conf {
+    /// Of IPv4.
+    pub v4: Vec<u32>,
+    /// Of IPv6; empty where the link has none.
+    pub v6: Vec<u32>,
 }
 
 impl Snapshot {

@@ -17,7 +17,7 @@ use mooring_api::net::{LinkChange, Vf};
 use mooring_attach::cni::{CniError, CniResult, Interface};
 use mooring_host::device::{Mover, Prepared, Selector};
 use mooring_host::pci::VfOf;
-use mooring_host::record::{Phase, Record, VfBefore};
+use mooring_host::record::{Record, VfBefore};
 use mooring_host::{Change, Netlink, Netns, fault, vf};
 
 use super::host_device::attach::{self, answered, described, failed, kept, mover, open_pod, owner};
@@ -176,12 +176,11 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     fn run(&mut self) -> Result<CniResult, CniError> {
-        let again = self.prepared.record().phase != Phase::Prepared;
         self.settings()?;
         let call = self.call;
         let moved = self.prepared.record().has_link();
         let link = if moved { Some(self.enter()?) } else { None };
-        if again {
+        if self.prepared.is_begun() {
             // The attempt before this one may have got addresses and died before anybody knew them.
             let _ = call.ipam_del();
         }

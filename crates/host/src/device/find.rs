@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use mooring_api::net::Link;
+use mooring_api::net::{Link, LinkKind};
 
 use super::{DeviceError, Mover, Selector, refused};
 use crate::pci::{Bdf, Devices};
@@ -65,12 +65,19 @@ pub fn look_up(
         link = among(selector, links);
     }
     Ok(link.map(|link| {
+        // sysfs has nothing to say of what is virtual.
+        let hardware = link.kind == LinkKind::Device;
+        let shown = || hardware.then(|| devices.pci_of(&link.name)).flatten();
         let pci = match (&link.device, selector) {
             (_, Selector::Pci(bdf)) => Some(bdf.clone()),
-            (Some(bus), _) => bus.parse().ok().or_else(|| devices.pci_of(&link.name)),
-            (None, _) => devices.pci_of(&link.name),
+            (Some(bus), _) => bus.parse().ok().or_else(shown),
+            (None, _) => shown(),
         };
-        let port = devices.port_of(&link.name);
+        let port = if hardware {
+            devices.port_of(&link.name)
+        } else {
+            0
+        };
         Found { link, pci, port }
     }))
 }
@@ -233,8 +240,6 @@ impl Mover {
 
 #[cfg(test)]
 mod tests {
-    use mooring_api::net::LinkKind;
-
     use super::*;
 
     fn veth(index: u32, name: &str) -> Link {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  prepare   lock ─ look up ─ decide ─ (restore) ─ snapshot ─ record
-//!  enter     alias ─ move and rename in one message ─ record ─ RDMA device
+//!  enter     alias ─ move and rename in one message ─ RDMA device
 //!  configured   record
 //! ```
 //!
@@ -18,6 +18,7 @@ use crate::pci::Bdf;
 use crate::rdma::{Mode, Rdma, RdmaDevice};
 use crate::record::decide::{Place, Take, on_take};
 use crate::record::{Held, Identity, Owner, Phase, Record, VfBefore};
+use crate::snapshot::snapshot_with;
 use crate::{Change, Netlink, Netns, fault};
 
 /// Between the look-up and the lock a device may have left; then one looks again, and this often.
@@ -29,31 +30,52 @@ pub struct Prepared<'a> {
     mover: &'a Mover,
     held: Held,
     record: Record,
-    place: Place,
-    adopted: bool,
+    at: At,
+    begun: Begun,
+}
+
+/// Where a device is before it is moved.
+#[derive(Debug)]
+enum At {
+    /// On the host, as the link of that number, with a socket there.
+    Host(u32, Netlink),
+    /// With its owner. A function without an interface counts as that: nothing has to move.
+    Owner,
+}
+
+/// What an earlier attempt of the same owner left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    /// Nothing: there was none.
+    Nothing,
+    /// It did not finish.
+    Half,
+    /// Everything.
+    Whole,
 }
 
 impl Mover {
     /// Records that `owner` takes what `selector` names. Whatever a dead owner left is brought home first.
     pub fn prepare(&self, selector: &Selector, owner: &Owner) -> Result<Prepared<'_>, DeviceError> {
         let absent = || DeviceError::Absent(selector.clone());
+        let mut host = self.host.netlink()?;
         for _ in 0..TRIES {
-            let found = self.look_up(selector)?;
+            let found = look_up(selector, &mut host, &self.devices)?;
             let key = match &found {
                 Some(found) => found.identity().key(),
                 None => self.key_of(selector)?.ok_or_else(absent)?,
             };
             let held = self.records.lock(&key)?;
-            let found = self.look_up(selector)?;
+            let found = look_up(selector, &mut host, &self.devices)?;
             if found.as_ref().is_some_and(|f| f.identity().key() != key) {
                 continue;
             }
             let Some(record) = held.read()? else {
                 // Away without a record, or brought home by whoever had the lock: look again.
                 let Some(found) = found else { continue };
-                return self.fresh(held, found, owner);
+                return self.fresh(held, host, found, owner);
             };
-            return self.with_record(held, record, found, selector, owner);
+            return self.with_record(held, record, host, found, selector, owner);
         }
         Err(absent())
     }
@@ -79,8 +101,11 @@ impl Mover {
                 Take::Busy => return Err(busy(record)),
                 Take::Missing => return Err(hidden(&record)),
                 Take::Adopt | Take::Resume if !record.has_link() => {
-                    let adopted = record.phase == Phase::Configured;
-                    return Ok(self.prepared(held, record, Place::Host, adopted));
+                    let begun = match record.phase {
+                        Phase::Configured => Begun::Whole,
+                        _ => Begun::Half,
+                    };
+                    return Ok(self.prepared(held, record, At::Owner, begun));
                 }
                 Take::Fresh | Take::Forget => held.remove()?,
                 Take::RestoreFirst | Take::Adopt | Take::Resume => {
@@ -91,13 +116,14 @@ impl Mover {
         let record = Record::new(identity, owner.clone(), Snapshot::default(), &self.boot);
         held.write(&record)?;
         fault::point("device-recorded");
-        Ok(self.prepared(held, record, Place::Host, false))
+        Ok(self.prepared(held, record, At::Owner, Begun::Nothing))
     }
 
     fn with_record(
         &self,
         held: Held,
         mut record: Record,
+        mut host: Netlink,
         found: Option<Found>,
         selector: &Selector,
         owner: &Owner,
@@ -108,28 +134,41 @@ impl Mover {
         match on_take(Some(&record), owner, facts) {
             Take::Busy => Err(busy(record)),
             Take::Missing => Err(hidden(&record)),
-            Take::Adopt => Ok(self.prepared(held, record, Place::Owner, true)),
+            Take::Adopt => Ok(self.prepared(held, record, At::Owner, Begun::Whole)),
             Take::Resume => {
                 record.owner.netns.clone_from(&owner.netns);
+                // What was whole is not, now that the device is not where it was.
+                record.phase = Phase::Prepared;
                 held.write(&record)?;
-                Ok(self.prepared(held, record, located.place, false))
+                let at = match (located.place, located.link) {
+                    (Place::Host, Some(link)) => At::Host(link.index, host),
+                    _ => At::Owner,
+                };
+                Ok(self.prepared(held, record, at, Begun::Half))
             }
             Take::Fresh | Take::Forget => {
                 held.remove()?;
-                self.fresh(held, found.ok_or_else(absent)?, owner)
+                self.fresh(held, host, found.ok_or_else(absent)?, owner)
             }
             Take::RestoreFirst => {
                 self.restore(&held, record, located)?;
-                let found = self.look_up(selector)?.ok_or_else(absent)?;
-                self.fresh(held, found, owner)
+                let found = look_up(selector, &mut host, &self.devices)?;
+                self.fresh(held, host, found.ok_or_else(absent)?, owner)
             }
         }
     }
 
     /// Records a device that nobody has.
-    fn fresh(&self, held: Held, found: Found, owner: &Owner) -> Result<Prepared<'_>, DeviceError> {
+    fn fresh(
+        &self,
+        held: Held,
+        mut host: Netlink,
+        found: Found,
+        owner: &Owner,
+    ) -> Result<Prepared<'_>, DeviceError> {
         let index = found.link.index;
-        let before = crate::snapshot(&self.host, index).map_err(|source| DeviceError::Restore {
+        let before = snapshot_with(&self.host, &mut host, index);
+        let before = before.map_err(|source| DeviceError::Restore {
             device: found.link.name.clone(),
             source,
         })?;
@@ -137,21 +176,17 @@ impl Mover {
         record.rdma = self.rdma_of(&found.link)?;
         held.write(&record)?;
         fault::point("device-recorded");
-        Ok(self.prepared(held, record, Place::Host, false))
+        Ok(self.prepared(held, record, At::Host(index, host), Begun::Nothing))
     }
 
-    fn prepared(&self, held: Held, record: Record, place: Place, adopted: bool) -> Prepared<'_> {
+    fn prepared(&self, held: Held, record: Record, at: At, begun: Begun) -> Prepared<'_> {
         Prepared {
             mover: self,
             held,
             record,
-            place,
-            adopted,
+            at,
+            begun,
         }
-    }
-
-    fn look_up(&self, selector: &Selector) -> Result<Option<Found>, DeviceError> {
-        look_up(selector, &mut self.host.netlink()?, &self.devices)
     }
 
     /// The key of a record whose device the selector names.
@@ -182,12 +217,22 @@ impl Mover {
 impl Prepared<'_> {
     /// Whether the owner had it already, with everything.
     pub fn is_adopted(&self) -> bool {
-        self.adopted
+        self.begun == Begun::Whole
+    }
+
+    /// Whether there was an attempt of this owner before, finished or not.
+    pub fn is_begun(&self) -> bool {
+        self.begun != Begun::Nothing
     }
 
     /// The record.
     pub fn record(&self) -> &Record {
         &self.record
+    }
+
+    /// The record, for one who is done.
+    pub fn into_record(self) -> Record {
+        self.record
     }
 
     /// Records what the physical function had set for a VF, before it is changed. The first time counts.
@@ -204,19 +249,20 @@ impl Prepared<'_> {
     pub fn enter(&mut self, netns: &Netns, inside: &mut Netlink) -> Result<Link, DeviceError> {
         let device = self.record.device.name.clone();
         let name = self.record.owner.ifname.clone();
-        if self.place == Place::Host {
-            let taken = inside.link(&name).map_err(refused("look for", &name))?;
-            if taken.is_some() {
-                return Err(DeviceError::NameTaken {
-                    device,
-                    name,
-                    netns: netns.path().to_owned(),
-                });
+        match &mut self.at {
+            At::Host(index, host) => {
+                let taken = inside.link(&name).map_err(refused("look for", &name))?;
+                if taken.is_some() {
+                    return Err(DeviceError::NameTaken {
+                        device,
+                        name,
+                        netns: netns.path().to_owned(),
+                    });
+                }
+                go(*index, &device, host, netns, &name)?;
+                self.at = At::Owner;
             }
-            self.go(netns, &name)?;
-            self.place = Place::Owner;
-        } else {
-            self.strip(inside)?;
+            At::Owner => self.strip(inside)?,
         }
         let link = seek(inside, &self.record.device, &name)?;
         let mut link = link.ok_or_else(|| hidden(&self.record))?;
@@ -230,11 +276,6 @@ impl Prepared<'_> {
                 .apply(&[Change::SetLink { index, change }])
                 .map_err(refused("rename", &device))?;
             link.name = name;
-        }
-        if self.record.phase == Phase::Prepared {
-            self.record.phase = Phase::Moved;
-            self.held.write(&self.record)?;
-            fault::point("move-recorded");
         }
         self.rdma_follows(netns)?;
         Ok(link)
@@ -260,32 +301,6 @@ impl Prepared<'_> {
             Err(error) if !error.is_absent() => Err(refused("strip", device)(error)),
             _ => Ok(()),
         }
-    }
-
-    /// From the host to the owner.
-    fn go(&self, netns: &Netns, name: &str) -> Result<(), DeviceError> {
-        let device = &self.record.device.name;
-        let link = self.mover.at_home(&self.record)?;
-        let index = link.ok_or_else(|| hidden(&self.record))?.index;
-        let mut host = self.mover.host.netlink()?;
-        let alias = LinkChange {
-            alias: Some(device.clone()),
-            ..LinkChange::default()
-        };
-        host.apply(&[Change::SetLink {
-            index,
-            change: alias,
-        }])
-        .map_err(refused("set the alias of", device))?;
-        fault::point("alias-set");
-        let go = Change::Move {
-            index,
-            netns,
-            name: Some(name.to_owned()),
-        };
-        host.apply(&[go]).map_err(refused("move", device))?;
-        fault::point("device-moved");
-        Ok(())
     }
 
     fn rdma_follows(&self, netns: &Netns) -> Result<(), DeviceError> {
@@ -319,6 +334,34 @@ impl Prepared<'_> {
         let located = self.mover.locate(&self.record)?;
         self.mover.restore(&self.held, self.record, located)
     }
+}
+
+/// From the host to the owner.
+fn go(
+    index: u32,
+    device: &str,
+    host: &mut Netlink,
+    netns: &Netns,
+    name: &str,
+) -> Result<(), DeviceError> {
+    let alias = LinkChange {
+        alias: Some(device.to_owned()),
+        ..LinkChange::default()
+    };
+    host.apply(&[Change::SetLink {
+        index,
+        change: alias,
+    }])
+    .map_err(refused("set the alias of", device))?;
+    fault::point("alias-set");
+    let go = Change::Move {
+        index,
+        netns,
+        name: Some(name.to_owned()),
+    };
+    host.apply(&[go]).map_err(refused("move", device))?;
+    fault::point("device-moved");
+    Ok(())
 }
 
 pub(super) fn busy(record: Record) -> DeviceError {

@@ -11,10 +11,9 @@ const DST: u16 = 1;
 const LLADDR: u16 = 2;
 const HEADER: usize = 12;
 
-/// The proxies stand in a table of their own.
-pub(super) fn dump(of: Family, index: Option<u32>, proxies: bool) -> RouteNetlinkMessage {
+/// Of every family. The proxies stand in a table of their own.
+pub(super) fn dump(index: Option<u32>, proxies: bool) -> RouteNetlinkMessage {
     let mut message = NeighbourMessage::default();
-    message.header.family = family(of);
     if proxies {
         message.header.flags = NeighbourFlags::Proxy;
     }

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
+use mooring_api::Cidr;
 use mooring_api::net::{Rule, RuleAction};
-use mooring_api::{Cidr, Family};
 use netlink_packet_core::DefaultNla;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::rule::{RuleAttribute, RuleFlags, RuleMessage};
@@ -27,10 +27,9 @@ const KEPT: [u16; 16] = [
 const SUPPRESS: [u16; 2] = [13, 14];
 const HEADER: usize = 12;
 
-pub(super) fn dump(of: Family) -> RouteNetlinkMessage {
-    let mut message = RuleMessage::default();
-    message.header.family = family(of);
-    RouteNetlinkMessage::GetRule(message)
+/// Of every family.
+pub(super) fn dump() -> RouteNetlinkMessage {
+    RouteNetlinkMessage::GetRule(RuleMessage::default())
 }
 
 pub(super) fn encode(rule: &Rule) -> RuleMessage {

@@ -158,12 +158,7 @@ mod tests {
         on_take(Some(&record(phase)), &owner(asker), facts)
     }
 
-    const PHASES: [Phase; 4] = [
-        Phase::Prepared,
-        Phase::Moved,
-        Phase::Configured,
-        Phase::Restoring,
-    ];
+    const PHASES: [Phase; 3] = [Phase::Prepared, Phase::Configured, Phase::Restoring];
     const PLACES: [Place; 4] = [Place::Host, Place::Owner, Place::Elsewhere, Place::Nowhere];
 
     #[test]
@@ -197,7 +192,6 @@ mod tests {
         for place in [Place::Host, Place::Owner] {
             let facts = Facts { place, ..SEEN };
             assert_eq!(take(Phase::Prepared, "a", facts), Take::Resume);
-            assert_eq!(take(Phase::Moved, "a", facts), Take::Resume);
         }
         let fell_back = Facts {
             place: Place::Host,

@@ -119,7 +119,7 @@ fn a_record_is_whole_or_absent_and_goes_twice() {
     let mut record = Record::sample();
     record.owner.holder = "c1".to_owned();
     record.owner.ifname = "net1".to_owned();
-    record.phase = Phase::Moved;
+    record.phase = Phase::Configured;
     held.write(&record).expect("written");
     assert_eq!(held.read().expect("read"), Some(record));
     let found = records.held_by("c1", "net1").expect("read");

@@ -1,5 +1,5 @@
 use mooring_api::net::Snapshot;
-use mooring_host::{Change, diff, restore, snapshot, sysctl};
+use mooring_host::{Change, diff, restore, snapshot, sysctl, sysctls};
 use mooring_testkit::Sandbox;
 
 use super::{index, netlink, open, shown};
@@ -125,7 +125,7 @@ pub(super) fn goes_and_comes_back(sandbox: &Sandbox) {
     let back = index(&mut netlink_host, "net1");
     let lost = snapshot(&host, back).unwrap();
     assert!(lost.addrs.is_empty(), "{:?}", lost.addrs);
-    assert_ne!(lost.sysctls, before.sysctls);
+    assert_ne!(sysctls(&lost), sysctls(&before));
 
     let made = restore(&host, back, &before).unwrap();
     assert!(made.len() > 10, "{made:?}");
@@ -135,12 +135,63 @@ pub(super) fn goes_and_comes_back(sandbox: &Sandbox) {
         .map(ToString::to_string)
         .collect();
     assert_eq!(left, [""; 0]);
-    assert_eq!(seen.sysctls, before.sysctls);
+    assert_eq!(sysctls(&seen), sysctls(&before));
     settle(&node);
     assert_eq!(everything(&node), text);
     assert_eq!(shown(&node, "link show ens3")[0]["altnames"][0], "enp3s0");
     // Once more changes nothing.
     assert!(restore(&host, back, &before).unwrap().is_empty());
+}
+
+/// Some of each family and unit, set to what they are not by themselves.
+const CHANGED: [(&str, &str); 12] = [
+    ("net/ipv4/conf/IF/arp_announce", "2"),
+    ("net/ipv4/conf/IF/arp_evict_nocarrier", "0"),
+    ("net/ipv4/conf/IF/medium_id", "-1"),
+    ("net/ipv4/conf/IF/rp_filter", "2"),
+    ("net/ipv6/conf/IF/accept_ra", "2"),
+    ("net/ipv6/conf/IF/keep_addr_on_down", "1"),
+    ("net/ipv6/conf/IF/mldv1_unsolicited_report_interval", "9000"),
+    ("net/ipv6/conf/IF/mtu", "1400"),
+    ("net/ipv6/conf/IF/router_solicitation_delay", "7"),
+    ("net/ipv6/conf/IF/router_solicitations", "-1"),
+    ("net/ipv6/conf/IF/stable_secret", "fd00::7"),
+    ("net/ipv6/neigh/IF/gc_stale_time", "61"),
+];
+
+#[test]
+fn the_parameters_in_a_snapshot_are_those_in_the_files() {
+    if let Some(sandbox) = Sandbox::new("a link's parameters") {
+        parameters_are_those_in_the_files(&sandbox);
+    }
+}
+
+/// Most of them come by a message, whose lists have no names: one entry too many or too few would shift all others.
+pub(super) fn parameters_are_those_in_the_files(sandbox: &Sandbox) {
+    let node = sandbox.netns("node");
+    node.ip("link add ens3 type veth peer name far");
+    let host = open(&node);
+    for (key, value) in CHANGED {
+        let set = sysctl::write(&host, &key.replace("IF", "ens3"), value);
+        // An older kernel lacks some.
+        let absent = set.as_ref().is_err_and(sysctl::SysctlError::is_absent);
+        assert!(set.is_ok() || absent, "{set:?}");
+    }
+    let number = index(&mut netlink(&node), "ens3");
+    let seen = sysctls(&snapshot(&host, number).unwrap());
+    for root in ["ipv4/conf", "ipv6/conf", "ipv4/neigh", "ipv6/neigh"] {
+        let files = host.run(|| sysctl::all_here(&format!("net/{root}/ens3")));
+        let files = files.unwrap();
+        assert!(files.len() > 10, "{root}: {files:?}");
+        for (leaf, value) in files {
+            // Another one shows the same number in a finer unit.
+            if ["base_reachable_time", "retrans_time", "unres_qlen"].contains(&leaf.as_str()) {
+                continue;
+            }
+            let told = seen.get(&format!("net/{root}/IF/{leaf}"));
+            assert_eq!(told, Some(&value), "{root} {leaf}");
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use mooring_api::net::Link;
 use mooring_attach::cni::{CniError, CniResult, Interface, Version};
 use mooring_host::device::{DeviceError, Mover, Prepared, Returned};
-use mooring_host::record::{Owner, Phase, Record};
+use mooring_host::record::{Owner, Record};
 use mooring_host::{Netns, fault};
 use serde_json::{Value, json};
 
@@ -89,14 +89,16 @@ pub(crate) fn add(
     let mut prepared = mover
         .prepare(&wanted.selector, &owner(call, &pod))
         .map_err(failed)?;
-    let record = Some(prepared.record().clone());
-    if prepared.is_adopted()
-        && let Some(result) = answered(prepared.record())
-    {
-        return Ok(Added { result, record });
-    }
-    match attach(call, &mut prepared, &pod, given) {
-        Ok(result) => Ok(Added { result, record }),
+    let adopted = prepared.is_adopted();
+    let result = match answered(prepared.record()).filter(|_| adopted) {
+        Some(result) => Ok(result),
+        None => attach(call, &mut prepared, &pod, given),
+    };
+    match result {
+        Ok(result) => Ok(Added {
+            result,
+            record: Some(prepared.into_record()),
+        }),
         Err(error) => Err(match prepared.undo() {
             Ok(()) => error,
             Err(more) => error.with_details(failed(more).to_string()),
@@ -122,7 +124,6 @@ fn attach(
     pod: &Netns,
     given: &dyn Fn(&Record) -> Option<CniResult>,
 ) -> Result<CniResult, CniError> {
-    let again = prepared.record().phase != Phase::Prepared;
     let mut inside = pod.netlink().map_err(|e| failed(e.into()))?;
     let link = prepared.enter(pod, &mut inside).map_err(failed)?;
     let given = given(prepared.record());
@@ -133,7 +134,7 @@ fn attach(
     let found = if from_device {
         given
     } else {
-        if again {
+        if prepared.is_begun() {
             // The attempt before this one may have got addresses and died before anybody knew them.
             let _ = call.ipam_del();
         }
