@@ -13,6 +13,14 @@ use super::{Case, IPAMS, PLUGINS, rounds};
 /// wait for. Between a pod's ADD and its DEL lies more.
 const REST: Duration = Duration::from_millis(60);
 
+/// How much longer the rest is in each round than in the one before, up to [`TICK`]. A move of a device waits for the kernel's
+/// clock to tick, and so begins the next call: always the same time later would be always the same part of a tick.
+const STEP: Duration = Duration::from_micros(1300);
+const TICK: Duration = Duration::from_millis(10);
+
+/// In one round of so many the reference makes its IPv6 calls too: it waits two seconds for duplicate address detection.
+const SELDOM: usize = 4;
+
 /// Times of ADD and DEL, sorted.
 #[derive(Default)]
 struct Times {
@@ -46,20 +54,18 @@ pub(super) fn measure(node: &Node, report: &mut Report) -> Result<()> {
 }
 
 fn turns(node: &Node, case: Case) -> Result<[Times; 3]> {
-    // The reference waits two seconds for duplicate address detection.
-    let rounds = if case.v6 {
-        rounds().div_ceil(4).max(2)
-    } else {
-        rounds()
-    };
     let mut times: [Times; 3] = Default::default();
-    for round in 0..=rounds {
+    for round in 0..=rounds() {
+        let rest = REST + rest_more(round);
         for turn in 0..3 {
             let at = (turn + round) % 3;
             let who = Who::ALL[at];
+            if case.v6 && who == Who::Reference && round % SELDOM != 0 {
+                continue;
+            }
             let mut attachment = node.attachment(who, case, 0);
             let [add, del] = ["ADD", "DEL"].map(|verb| {
-                std::thread::sleep(REST);
+                std::thread::sleep(rest);
                 node.call(who, verb, &mut attachment)
             });
             let (add, del) = (add?, del?);
@@ -75,6 +81,11 @@ fn turns(node: &Node, case: Case) -> Result<[Times; 3]> {
         times.del.sort_unstable();
     }
     Ok(times)
+}
+
+fn rest_more(round: usize) -> Duration {
+    let more = STEP * u32::try_from(round).unwrap_or(0);
+    Duration::from_nanos(u64::try_from(more.as_nanos() % TICK.as_nanos()).unwrap_or(0))
 }
 
 fn rows(case: Case, [ours, reference, base]: &[Times; 3], report: &mut Report, curve: &mut Curve) {

@@ -242,7 +242,7 @@ fn bridge_killed_at_every_point() {
 
 #[test]
 fn host_device_killed_at_every_point() {
-    matrix("host-device", [9, 5], Follow::All);
+    matrix("host-device", [8, 5], Follow::All);
 }
 
 #[test]

@@ -39,6 +39,27 @@ fn after_a_kill_anywhere_in_add_a_del_brings_the_device_home() {
 }
 
 #[test]
+fn a_device_that_was_taken_from_its_pod_and_put_back_half_way_is_not_called_done() {
+    let Some(bed) = Bed::new("host-device taken away, then ADD killed") else {
+        return;
+    };
+    let before = bed.picture("dev0");
+    let pod = bed.pod("c1").with("ipam", pool());
+    pod.add();
+    // Somebody moves it out of the living pod; the record still says that all was done.
+    let node = bed.node().path().rsplit('/').next().unwrap().to_owned();
+    pod.netns.ip(&format!("link set net1 netns {node}"));
+    assert!(pod.killed_at("ADD", "device-moved"));
+    assert!(pod.addresses().is_empty());
+    let result = pod.add();
+    assert_eq!(pod.addresses().len(), 1);
+    pod.check(&result).ok();
+    pod.del();
+    assert_eq!(bed.picture("dev0"), before);
+    assert_eq!(bed.stage.held(), 0);
+}
+
+#[test]
 fn after_a_kill_anywhere_in_add_the_next_add_finishes_it() {
     let Some(bed) = Bed::new("host-device killed in ADD, then ADD") else {
         return;
