@@ -133,6 +133,17 @@ impl Report {
         !self.findings.iter().any(Finding::is_error)
     }
 
+    /// What is said where nothing was found: owners that nobody knows of are no proof that all is well.
+    pub fn verdict(&self) -> String {
+        let lives = self.kept.iter().map(|k| &k.life);
+        let lives = lives.chain(self.attachments.iter().map(|a| &a.life));
+        match lives.filter(|life| **life == Life::Unknown).count() {
+            0 => "nothing is left over".to_owned(),
+            1 => "nothing is known to be left over; the owner of one is not known".to_owned(),
+            many => format!("nothing is known to be left over; the owners of {many} are not known"),
+        }
+    }
+
     /// Tables for a person, without the findings.
     pub fn tables(&self) -> String {
         print::tables(self)

@@ -43,7 +43,7 @@ fn doctor(args: &DoctorArgs, output: &mut Output) -> anyhow::Result<Exit> {
     }
     output.findings(&report.findings);
     if report.findings.is_empty() {
-        output.say("nothing is left over");
+        output.say(&report.verdict());
     }
     Ok(exit_of(&report.findings))
 }

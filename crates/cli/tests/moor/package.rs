@@ -228,6 +228,12 @@ fn a_draft_is_listed_and_deleted_by_its_workspace_and_the_published_package_stay
     let yes = [&delete[..], &["--yes"]].concat();
     let gone = addressed(dir, &yes).assert().code(0);
     assert!(said(&gone).contains("second is gone"), "{}", said(&gone));
+    let again = addressed(dir, &yes).assert().code(0);
+    assert!(
+        said(&again).contains("second was not there"),
+        "{}",
+        said(&again)
+    );
     assert_eq!(listed(dir).len(), 1, "v1 stays");
     assert_eq!(published, held(dir), "and so do its addresses");
 }

@@ -65,14 +65,11 @@ impl Plugin for Bridge {
         let turn = Turn::take(call, &mark)?;
         let addresses = call.ipam_add()?;
         fault::point("bridge-addresses");
-        let made = turn.of(|| {
-            let namespaces = (&netns, &mut pod, &mut node);
-            let made = attach(call, &wanted, &mark, namespaces, addresses);
-            made.map_err(|failure| match detach(call, &mark, Some(&wanted)) {
-                Ok(()) => failure,
-                Err(e) => failure.with_details(format!("and it was not undone: {e}")),
-            })
-        });
+        let namespaces = (&netns, &mut pod, &mut node);
+        let made = turn.attempt(
+            || attach(call, &wanted, &mark, namespaces, addresses),
+            || detach(call, &mark, Some(&wanted)),
+        );
         made.map_err(|failure| call.undo_ipam(failure))
     }
 

@@ -38,14 +38,11 @@ impl Plugin for Ovs {
         let turn = Turn::take(call, &mark)?;
         let addresses = call.ipam_add()?;
         fault::point("ovs-addresses");
-        let made = turn.of(|| {
-            let namespaces = (&netns, &mut pod, &mut node);
-            let made = attach(call, &wanted, &switch, namespaces, addresses);
-            made.map_err(|failure| match detach(call, &switch, &mark) {
-                Ok(()) => failure,
-                Err(e) => failure.with_details(format!("and it was not undone: {e}")),
-            })
-        });
+        let namespaces = (&netns, &mut pod, &mut node);
+        let made = turn.attempt(
+            || attach(call, &wanted, &switch, namespaces, addresses),
+            || detach(call, &switch, &mark),
+        );
         made.map_err(|failure| call.undo_ipam(failure))
     }
 

@@ -73,7 +73,7 @@ pub(super) fn text(report: &Report) -> String {
         }
     }
     if report.findings.is_empty() {
-        out.push_str("Nothing is left over.\n");
+        let _ = writeln!(out, "{}", report.verdict());
     }
     out
 }

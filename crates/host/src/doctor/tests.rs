@@ -70,10 +70,18 @@ fn an_empty_node_is_well() {
     let report = bench.doctor.look().unwrap();
     assert!(report.is_well());
     assert!(
-        report.text().ends_with("Nothing is left over.\n"),
+        report.text().ends_with("nothing is left over\n"),
         "{}",
         report.text()
     );
+}
+
+#[test]
+fn an_owner_that_nobody_knows_of_is_no_proof_that_all_is_well() {
+    let bench = Bench::new();
+    bench.write("var/lib/cni/networks/rail/10.1.2.9", "unheard-of\r\nnet1");
+    let text = bench.doctor.look().unwrap().text();
+    assert!(text.ends_with("the owner of one is not known\n"), "{text}");
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn the_parameters_in_a_snapshot_are_those_in_the_files() {
 }
 
 /// Most of them come by a message, whose lists have no names: one entry too many or too few would shift all others.
-pub(super) fn parameters_are_those_in_the_files(sandbox: &Sandbox) {
+pub(super) fn parameters_are_those_in_the_files(sandbox: &Sandbox) -> Snapshot {
     let node = sandbox.netns("node");
     node.ip("link add ens3 type veth peer name far");
     let host = open(&node);
@@ -178,7 +178,8 @@ pub(super) fn parameters_are_those_in_the_files(sandbox: &Sandbox) {
         assert!(set.is_ok() || absent, "{set:?}");
     }
     let number = index(&mut netlink(&node), "ens3");
-    let seen = sysctls(&snapshot(&host, number).unwrap());
+    let taken = snapshot(&host, number).unwrap();
+    let seen = sysctls(&taken);
     for root in ["ipv4/conf", "ipv6/conf", "ipv4/neigh", "ipv6/neigh"] {
         let files = host.run(|| sysctl::all_here(&format!("net/{root}/ens3")));
         let files = files.unwrap();
@@ -192,6 +193,7 @@ pub(super) fn parameters_are_those_in_the_files(sandbox: &Sandbox) {
             assert_eq!(told, Some(&value), "{root} {leaf}");
         }
     }
+    taken
 }
 
 #[test]

@@ -168,29 +168,14 @@ impl Packages {
         })
     }
 
-    /// Makes a draft of a proposal again, or removes either of them with `discard`. Absent is success then: None.
-    pub fn reject(
-        &self,
-        package: &PackageName,
-        workspace: &Workspace,
-        discard: bool,
-    ) -> Result<Option<Pushed>, Error> {
+    /// Makes a draft of a proposal again.
+    pub fn reject(&self, package: &PackageName, workspace: &Workspace) -> Result<Pushed, Error> {
         self.attempt(|mirror| {
             let draft = mirror.branch(&branch(DRAFTS, package, workspace));
             let proposed = mirror.branch(&branch(PROPOSED, package, workspace));
-            let mut updates = Vec::new();
-            if let Some(proposed) = proposed {
-                updates.push(remove(&branch(PROPOSED, package, workspace), proposed));
-            }
-            if discard {
-                if let Some(draft) = draft {
-                    updates.push(remove(&branch(DRAFTS, package, workspace), draft));
-                }
-                return Ok((updates, None));
-            }
             match (draft, proposed) {
                 (None, None) => Err(self.absent(package, Which::Proposed(workspace.clone()))),
-                (Some(draft), None) => Ok((Vec::new(), Some(unchanged(&draft.commit)))),
+                (Some(draft), None) => Ok((Vec::new(), unchanged(&draft.commit))),
                 (Some(_), Some(_)) => {
                     let what = format!("a draft {workspace} beside the proposal");
                     let package = package.clone();
@@ -200,11 +185,29 @@ impl Packages {
                     let name = branch(DRAFTS, package, workspace);
                     in_the_way(mirror, &name)?;
                     let commit = proposed.commit.clone();
-                    updates.push(create(&name, &commit));
+                    let updates = vec![
+                        remove(&branch(PROPOSED, package, workspace), proposed),
+                        create(&name, &commit),
+                    ];
                     let unchanged = false;
-                    Ok((updates, Some(Pushed { commit, unchanged })))
+                    Ok((updates, Pushed { commit, unchanged }))
                 }
             }
+        })
+    }
+
+    /// Removes a draft or a proposal. Whether there was one.
+    pub fn discard(&self, package: &PackageName, workspace: &Workspace) -> Result<bool, Error> {
+        self.attempt(|mirror| {
+            let updates: Vec<Update> = [PROPOSED, DRAFTS]
+                .iter()
+                .filter_map(|kind| {
+                    let name = branch(kind, package, workspace);
+                    mirror.branch(&name).map(|at| remove(&name, at))
+                })
+                .collect();
+            let any = !updates.is_empty();
+            Ok((updates, any))
         })
     }
 

@@ -211,21 +211,27 @@ impl<D: Desk> Addressed<'_, D> {
         self.finish(package, None, published, true)
     }
 
-    /// Gives back what a proposal has reserved, and makes a draft of it again or removes it.
-    pub fn reject(
-        &self,
-        package: &PackageName,
-        workspace: &Workspace,
-        discard: bool,
-    ) -> Result<Option<Pushed>, Error> {
+    /// Gives back what a proposal has reserved, and makes a draft of it again.
+    pub fn reject(&self, package: &PackageName, workspace: &Workspace) -> Result<Pushed, Error> {
+        self.give_up(package, workspace)?;
+        self.packages.reject(package, workspace)
+    }
+
+    /// Gives back what a draft or a proposal has reserved, and removes it. Whether there was one.
+    pub fn discard(&self, package: &PackageName, workspace: &Workspace) -> Result<bool, Error> {
+        self.give_up(package, workspace)?;
+        self.packages.discard(package, workspace)
+    }
+
+    /// Gives back what this one alone has reserved.
+    fn give_up(&self, package: &PackageName, workspace: &Workspace) -> Result<(), Error> {
         let open = self.contents(package)?;
         let own = open.iter().filter(|(of, _)| of == workspace);
         let own: BTreeSet<_> = own
             .flat_map(|(_, content)| holders(&content.files))
             .collect();
         let keep = self.renew(package, &open, Some(workspace), &own)?;
-        self.give_back(&own, &keep)?;
-        self.packages.reject(package, workspace, discard)
+        self.give_back(&own, &keep)
     }
 
     /// Removes a package with its drafts, and releases everything it has. Whether there was anything.

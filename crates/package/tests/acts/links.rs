@@ -190,8 +190,7 @@ fn a_package_in_git_waits_for_another_one_and_gets_it_when_it_is_proposed() {
         matches!(refused, Err(Error::NotReady { .. })),
         "its gate is shut: {refused:?}"
     );
-    acts.reject(&name("core-smf"), &workspace("one"), false)
-        .unwrap();
+    acts.reject(&name("core-smf"), &workspace("one")).unwrap();
 
     // A draft of the other is not published yet.
     hub.push(

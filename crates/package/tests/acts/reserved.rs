@@ -231,11 +231,8 @@ fn rejecting_gives_back_and_somebody_else_may_have_it() {
     let hub = Hub::new();
     hub.push("a", "w", &["n1"]);
     hub.propose("a", "w");
-    let rejected = hub
-        .acts()
-        .reject(&name("a"), &workspace("w"), false)
-        .unwrap();
-    assert!(rejected.is_some());
+    let rejected = hub.acts().reject(&name("a"), &workspace("w")).unwrap();
+    assert!(!rejected.unchanged);
     assert_eq!(hub.book(), [""; 0]);
     assert_eq!(hub.push("b", "w", &["n1"]), ["10.1.2.20/24"]);
     // The draft is still there, and gets another one when it is proposed again.
@@ -244,12 +241,7 @@ fn rejecting_gives_back_and_somebody_else_may_have_it() {
         hub.claims("a", &Which::Proposed(workspace("w"))),
         ["10.1.2.21/24"]
     );
-    assert!(
-        hub.acts()
-            .reject(&name("a"), &workspace("w"), true)
-            .unwrap()
-            .is_none()
-    );
+    assert!(hub.acts().discard(&name("a"), &workspace("w")).unwrap());
     assert_eq!(hub.book(), ["r 10.1.2.20"]);
     assert_eq!(hub.forge.refs(), ["drafts/b/w", "main"]);
 }
@@ -266,13 +258,9 @@ fn two_drafts_of_one_package_share_and_rejecting_one_leaves_the_other_its_addres
         hub.push("a", "two", &["n1", "n2", "n3"]),
         ["10.1.2.20/24", "10.1.2.21/24", "10.1.2.22/24"]
     );
-    hub.acts()
-        .reject(&name("a"), &workspace("two"), true)
-        .unwrap();
+    hub.acts().discard(&name("a"), &workspace("two")).unwrap();
     assert_eq!(hub.book(), ["h 10.1.2.20", "r 10.1.2.21"]);
-    hub.acts()
-        .reject(&name("a"), &workspace("one"), true)
-        .unwrap();
+    hub.acts().discard(&name("a"), &workspace("one")).unwrap();
     assert_eq!(hub.book(), ["h 10.1.2.20"]);
     assert_eq!(hub.pending(), 0);
 }
@@ -293,12 +281,7 @@ fn a_kill_between_reserving_and_pushing_is_repaired_by_the_same_push() {
     }
     std::fs::remove_file(hub.forge.place.path("origin.git/hooks/pre-receive")).unwrap();
     assert_eq!(hub.push("a", "w", &["n2"]), ["10.1.2.21/24"]);
-    assert_eq!(
-        hub.acts()
-            .reject(&name("a"), &workspace("w"), true)
-            .unwrap(),
-        None
-    );
+    assert!(hub.acts().discard(&name("a"), &workspace("w")).unwrap());
     assert_eq!(hub.book(), [""; 0]);
     assert_eq!(hub.pending(), 0);
 }
@@ -340,9 +323,7 @@ fn a_kill_while_a_known_draft_is_pushed_again_leaves_one_reservation() {
     hub.push("a", "w", &["n1", "n2", "n3"]);
     assert_eq!(hub.book(), ["r 10.1.2.20", "r 10.1.2.21", "r 10.1.2.22"]);
     assert_eq!(hub.pending(), 1);
-    hub.acts()
-        .reject(&name("a"), &workspace("w"), true)
-        .unwrap();
+    hub.acts().discard(&name("a"), &workspace("w")).unwrap();
     assert_eq!(hub.book(), [""; 0]);
 }
 

@@ -134,16 +134,16 @@ fn every_act_can_be_run_again() {
     );
     packages.propose(&p, &w, None, None).unwrap();
     assert!(packages.propose(&p, &w, None, None).unwrap().unchanged);
-    assert!(!packages.reject(&p, &w, false).unwrap().unwrap().unchanged);
-    assert!(packages.reject(&p, &w, false).unwrap().unwrap().unchanged);
+    assert!(!packages.reject(&p, &w).unwrap().unchanged);
+    assert!(packages.reject(&p, &w).unwrap().unchanged);
     packages.propose(&p, &w, None, None).unwrap();
     let published = packages.approve(&p, &w, None, None).unwrap();
     let again = packages.approve(&p, &w, None, None).unwrap();
     assert_eq!((again.version, again.unchanged), (1, true));
     assert_eq!(again.commit, published.commit);
     push(&packages, "p", "x", &files("p", &[]), Base::Any);
-    assert_eq!(packages.reject(&p, &workspace("x"), true).unwrap(), None);
-    assert_eq!(packages.reject(&p, &workspace("x"), true).unwrap(), None);
+    assert!(packages.discard(&p, &workspace("x")).unwrap());
+    assert!(!packages.discard(&p, &workspace("x")).unwrap());
     assert_eq!(forge.refs(), ["main", "p/v1"]);
 }
 
@@ -155,7 +155,7 @@ fn acts_in_the_wrong_order_are_refused_and_change_nothing() {
     let absent = |e: Error| assert!(matches!(e, Error::Absent { .. }), "{e:?}");
     absent(packages.propose(&p, &w, None, None).unwrap_err());
     absent(packages.approve(&p, &w, None, None).unwrap_err());
-    absent(packages.reject(&p, &w, false).unwrap_err());
+    absent(packages.reject(&p, &w).unwrap_err());
     absent(packages.rollback(&p, 1, None).unwrap_err());
     absent(packages.need(&p, &Which::Deployed).unwrap_err());
     push(&packages, "p", "w", &files("p", &[]), Base::New);
@@ -268,7 +268,7 @@ fn a_proposal_that_was_replaced_between_looking_and_approving_is_not_approved() 
     let (p, w) = (name("p"), workspace("w"));
     push(&packages, "p", "w", &files("p", &[]), Base::New);
     let seen = packages.propose(&p, &w, None, None).unwrap().commit;
-    packages.reject(&p, &w, false).unwrap();
+    packages.reject(&p, &w).unwrap();
     push(
         &packages,
         "p",
@@ -303,7 +303,7 @@ fn the_second_of_two_workspaces_must_take_the_first_into_account() {
     assert!(listed(&forge).contains(&"p Proposed two outdated".to_owned()));
     assert_eq!(forge.show("main:p/x").unwrap(), "1");
 
-    packages.reject(&p, &two, false).unwrap();
+    packages.reject(&p, &two).unwrap();
     let merged = Draft {
         onto_published: true,
         ..draft(
@@ -619,7 +619,7 @@ fn a_draft_that_somebody_removed_is_not_made_again_by_who_was_changing_it() {
     let changed = files("p", &[("more.yaml", "kind: ConfigMap\n")]);
     let change = draft("p", "w", &changed, Base::Tip(tip.clone()));
     packages
-        .reject(&name("p"), &workspace("w"), true)
+        .discard(&name("p"), &workspace("w"))
         .expect("it is removed");
     let refused = packages.write(&change).expect_err("it is gone");
     assert!(matches!(refused, Error::Absent { .. }), "{refused}");
@@ -647,7 +647,7 @@ fn a_draft_that_is_removed_between_the_look_and_the_push_stays_removed() {
     let remover = forge.packages();
     let (changing, tries) = forge.disturbed(move |nth| {
         if nth == 0 {
-            let removed = remover.reject(&name("p"), &workspace("w"), true);
+            let removed = remover.discard(&name("p"), &workspace("w"));
             removed.expect("it is removed");
         }
     });

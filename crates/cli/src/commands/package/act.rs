@@ -231,39 +231,48 @@ pub(super) fn reject(
     let (package, workspace) = (package(&act.package)?, workspace(&act.workspace)?);
     let packages = packages(&act.repository, world)?;
     let mgmt = Management::read(&act.addresses, world)?;
-    let (shown, sentence) = rejected(
-        (&package, &workspace),
-        *discard,
-        &packages,
-        mgmt.as_ref(),
-        world,
-    )?;
-    shown.show(act.format.format, &sentence, output)
+    if *discard {
+        let (shown, sentence) = discarded(&package, &workspace, &packages, mgmt.as_ref(), world)?;
+        return shown.show(act.format.format, &sentence, output);
+    }
+    let pushed = match mgmt {
+        Some(mgmt) => mgmt
+            .packages(&packages, world)
+            .reject(&package, &workspace)?,
+        None => packages.reject(&package, &workspace)?,
+    };
+    let sentence = format!("{package}: {workspace} is{} a draft", was(pushed.unchanged));
+    Shown::new(&package, Some(&workspace))
+        .pushed(&pushed, Lifecycle::Draft)
+        .show(act.format.format, &sentence, output)
 }
 
-/// Makes a draft of a proposal again, or removes either.
-fn rejected(
-    (package, workspace): (&PackageName, &Workspace),
-    discard: bool,
+/// Removes a draft or a proposal.
+fn discarded(
+    package: &PackageName,
+    workspace: &Workspace,
     packages: &Packages,
     mgmt: Option<&Management>,
     world: &World,
 ) -> anyhow::Result<(Shown, String)> {
-    let rejected = match mgmt {
-        Some(mgmt) => mgmt
-            .packages(packages, world)
-            .reject(package, workspace, discard)?,
-        None => packages.reject(package, workspace, discard)?,
+    let there = match mgmt {
+        Some(mgmt) => mgmt.packages(packages, world).discard(package, workspace)?,
+        None => packages.discard(package, workspace)?,
     };
-    let shown = Shown::new(package, Some(workspace));
-    Ok(if let Some(pushed) = rejected {
-        let sentence = format!("{package}: {workspace} is{} a draft", was(pushed.unchanged));
-        (shown.pushed(&pushed, Lifecycle::Draft), sentence)
+    let shown = Shown {
+        changed: there,
+        ..Shown::new(package, Some(workspace))
+    };
+    Ok((shown, gone(&format!("{package}: {workspace}"), there)))
+}
+
+/// What is said of something that is not there, and was or was not before.
+fn gone(what: &str, there: bool) -> String {
+    if there {
+        format!("{what} is gone")
     } else {
-        let changed = true;
-        let sentence = format!("{package}: {workspace} is gone");
-        (Shown { changed, ..shown }, sentence)
-    })
+        format!("{what} was not there")
+    }
 }
 
 pub(super) fn rollback(
@@ -313,19 +322,14 @@ pub(super) fn delete(
         return Ok(Exit::Done);
     }
     if let Some(workspace) = &only {
-        let (shown, sentence) =
-            rejected((&package, workspace), true, &packages, mgmt.as_ref(), world)?;
+        let (shown, sentence) = discarded(&package, workspace, &packages, mgmt.as_ref(), world)?;
         return shown.show(args.format.format, &sentence, output);
     }
     let there = match mgmt {
         Some(mgmt) => mgmt.packages(&packages, world).delete(&package)?,
         None => packages.delete(&package)?,
     };
-    let sentence = if there {
-        format!("{package} is gone")
-    } else {
-        format!("{package}: there was nothing to delete")
-    };
+    let sentence = gone(package.as_str(), there);
     let shown = Shown {
         changed: there,
         ..Shown::new(&package, None)

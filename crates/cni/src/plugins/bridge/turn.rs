@@ -37,4 +37,18 @@ impl Turn {
         let done = self.0.lend(work);
         done.map_err(|e| CniError::internal("cannot keep the turn").because(&e))?
     }
+
+    /// The same for what is undone where it fails.
+    pub(crate) fn attempt<T>(
+        &self,
+        make: impl FnOnce() -> Result<T, CniError>,
+        undo: impl FnOnce() -> Result<(), CniError>,
+    ) -> Result<T, CniError> {
+        self.of(|| {
+            make().map_err(|failure| match undo() {
+                Ok(()) => failure,
+                Err(e) => failure.with_details(format!("and it was not undone: {e}")),
+            })
+        })
+    }
 }

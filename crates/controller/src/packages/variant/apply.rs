@@ -369,7 +369,7 @@ impl Act<'_> {
         let package = &self.gathered.package;
         self.world.fence()?;
         if open.is_some_and(|open| open.lifecycle == Lifecycle::Proposed) {
-            packages.reject(package, workspace, false)?;
+            packages.reject(package, workspace)?;
             self.world.fence()?;
         }
         let variant = &self.gathered.variant;

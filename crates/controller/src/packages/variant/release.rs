@@ -170,7 +170,7 @@ impl Left {
             packages.delete(&self.package)?;
         } else {
             for workspace in drafts {
-                packages.reject(&self.package, &workspace, true)?;
+                packages.discard(&self.package, &workspace)?;
             }
         }
         ids.remove("");

@@ -204,7 +204,7 @@ spec: {{type: git, deployment: {deployment}, git: {{repo: {url}, branch: main, s
     pub(crate) fn discard(&self, repository: &str, package: &str, workspace: &str) {
         let (package, workspace) = (package.parse().unwrap(), workspace.parse().unwrap());
         self.packages(repository)
-            .reject(&package, &workspace, true)
+            .discard(&package, &workspace)
             .unwrap();
     }
 
