@@ -8,7 +8,7 @@
 //!
 //! The program is installed once and linked under the name of every plugin in [`plugin::TABLE`]; its own
 //! name says which plugin it is, and under `moor-cni` the configuration's `type` does. Without
-//! `CNI_COMMAND` it is a tool for a person: `install`, `uninstall`, `--help`.
+//! `CNI_COMMAND` it is a tool for a person: `install`, `uninstall`, `doctor`, `--help`.
 //!
 //! Easy to get wrong: standard output belongs to the runtime. Only `output` writes there, once.
 

@@ -20,7 +20,12 @@ pub(crate) enum Answer {
     Wrong(String),
     /// Everything was said on standard error already; whether it went well.
     Said(bool),
+    /// The same, where a person's command line is wrong.
+    Usage,
 }
+
+/// As of every program of ours.
+const WRONG_WORDS: u8 = 2;
 
 /// Prints it and gives the exit code. What cannot be written is a failure too: the runtime would take an
 /// empty answer for a success.
@@ -28,6 +33,7 @@ pub(crate) fn print(answer: Answer) -> ExitCode {
     let (text, good) = match answer {
         Answer::Nothing | Answer::Said(true) => return ExitCode::SUCCESS,
         Answer::Said(false) => return ExitCode::FAILURE,
+        Answer::Usage => return ExitCode::from(WRONG_WORDS),
         Answer::Json(value) => (pretty(&value), true),
         Answer::Error(error, version) => (pretty(&error.to_json(version)), false),
         Answer::Text(text) => (text, true),

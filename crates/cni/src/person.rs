@@ -1,6 +1,6 @@
 //! The program without a runtime: what it says to a person, and its few commands.
 //!
-//! No argument parser is linked: this program is started for every pod, and its commands take five options.
+//! No argument parser is linked: this program is started for every pod, and its commands take few options.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,12 +22,36 @@ pub(crate) fn answer(entry: Option<&'static Entry>, args: Vec<OsString>) -> Answ
     }
     match run(args) {
         Ok(answer) => answer,
-        Err(error) => {
+        Err(Refusal::Usage(error)) => {
             log::say(format_args!("moor-cni: {error}"));
-            log::say("hint: moor-cni --help");
+            log::say("  help: moor-cni --help");
+            Answer::Usage
+        }
+        Err(Refusal::Failed(error)) => {
+            log::say(format_args!("moor-cni: {error}"));
             Answer::Said(false)
         }
     }
+}
+
+/// Why a command did nothing.
+enum Refusal {
+    /// Its words are wrong.
+    Usage(String),
+    /// It could not be done.
+    Failed(String),
+}
+
+/// What is said of words is about the command line.
+impl From<String> for Refusal {
+    fn from(error: String) -> Self {
+        Self::Usage(error)
+    }
+}
+
+/// What was tried and did not work.
+fn did_not(error: impl ToString) -> Refusal {
+    Refusal::Failed(error.to_string())
 }
 
 fn versions() -> Answer {
@@ -38,7 +62,7 @@ fn versions() -> Answer {
     Answer::Said(true)
 }
 
-fn run(args: Vec<OsString>) -> Result<Answer, String> {
+fn run(args: Vec<OsString>) -> Result<Answer, Refusal> {
     let mut words = Vec::new();
     for arg in args {
         let text = arg.into_string();
@@ -46,17 +70,17 @@ fn run(args: Vec<OsString>) -> Result<Answer, String> {
     }
     let Some((command, rest)) = words.split_first() else {
         log::say("moor-cni: every CNI plugin in one program; a container runtime starts it");
-        log::say("hint: moor-cni --help");
+        log::say("  help: moor-cni --help");
         return Ok(versions());
     };
     let done = match command.as_str() {
         "-h" | "--help" | "help" => help(),
         "-V" | "--version" => format!("moor-cni {}\n", env!("CARGO_PKG_VERSION")),
         _ if rest.iter().any(|word| word == "-h" || word == "--help") => help(),
-        "install" => install::install(&install_options(rest)?).map_err(|e| e.to_string())?,
+        "install" => install::install(&install_options(rest)?).map_err(did_not)?,
         "doctor" => return doctor(rest),
-        "uninstall" => install::uninstall(&uninstall_options(rest)?).map_err(|e| e.to_string())?,
-        other => return Err(format!("there is no command {other:?}")),
+        "uninstall" => install::uninstall(&uninstall_options(rest)?).map_err(did_not)?,
+        other => return Err(format!("there is no command {other:?}").into()),
     };
     Ok(Answer::Text(done))
 }
@@ -72,7 +96,7 @@ impl<'a> Options<'a> {
         let Some(word) = self.words.next() else {
             return Ok(None);
         };
-        if !word.starts_with("--") {
+        if !word.starts_with('-') {
             return Err(format!("{word:?} is not an option"));
         }
         if flags.contains(&word.as_str()) {
@@ -121,7 +145,7 @@ fn uninstall_options(words: &[String]) -> Result<Uninstall, String> {
 }
 
 /// What is on this node; it fails where something is wrong, as `moor node doctor` does.
-fn doctor(words: &[String]) -> Result<Answer, String> {
+fn doctor(words: &[String]) -> Result<Answer, Refusal> {
     let mut options = Options {
         words: words.iter(),
     };
@@ -140,14 +164,16 @@ fn doctor(words: &[String]) -> Result<Answer, String> {
             ("--no-check", _) => doctor.check = false,
             ("--bin-dir", dir) => doctor.bin_dir = PathBuf::from(dir),
             ("--conf-dir", dir) => doctor.conf_dir = PathBuf::from(dir),
-            ("--output", "json") => json = true,
-            ("--output", "table") => json = false,
-            ("--output", other) => return Err(format!("--output is json or table, not {other:?}")),
-            (other, _) => return Err(format!("doctor has no option {other}")),
+            ("--output" | "-o", "json") => json = true,
+            ("--output" | "-o", "table") => json = false,
+            ("--output" | "-o", other) => {
+                return Err(format!("--output is json or table, not {other:?}").into());
+            }
+            (other, _) => return Err(format!("doctor has no option {other}").into()),
         }
     }
     let looked = if fix { doctor.fix() } else { doctor.look() };
-    let report = looked.map_err(|error| error.to_string())?;
+    let report = looked.map_err(did_not)?;
     let text = if json {
         let value = serde_json::to_value(&report).expect("a report has string keys");
         format!("{value:#}\n")
@@ -199,7 +225,7 @@ A person uses it to put it on a node, and to see what is there:
         --only a,b       only these plugins
   moor-cni uninstall [--bin-dir DIR]
       Takes away the configuration, then brings back what install replaced.
-  moor-cni doctor [--fix] [--no-check] [--output json]
+  moor-cni doctor [--fix] [--no-check] [-o json] [--bin-dir DIR] [--conf-dir DIR]
       Shows which interfaces a runtime made and what CHECK says of them (not with --no-check), what is
       kept on this node and for whom, what is left over, and which configuration the runtime takes.
       --fix cleans what is provably dead, and nothing else. Fails where something is wrong.

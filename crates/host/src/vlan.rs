@@ -1,6 +1,6 @@
 //! VLAN sub-interfaces of the node that attachments ask for by name: `master: eth1.100`.
 //!
-//! Called by macvlan, ipvlan and whoever else takes a master. Where the sub-interface is not there and its NIC is, it is made,
+//! Called by macvlan, ipvlan, vlan and whoever else takes a master. Where the sub-interface is not there and its NIC is, it is made,
 //! and it goes with its last user; the users are counted by `shared`.
 //!
 //! ```text

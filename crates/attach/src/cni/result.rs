@@ -224,10 +224,10 @@ impl CniResult {
         Value::Object(out)
     }
 
-    /// Gives every address without an interface to the one at that index, as a plugin does with what IPAM gave it.
+    /// Gives every address to the interface at that index, as a plugin does with what IPAM or a plugin before it gave.
     pub fn assign(&mut self, interface: usize) {
         for ip in &mut self.ips {
-            ip.interface.get_or_insert(interface);
+            ip.interface = Some(interface);
         }
     }
 

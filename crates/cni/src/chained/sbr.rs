@@ -30,7 +30,7 @@ pub(crate) struct Sbr;
 
 impl Plugin for Sbr {
     fn about(&self) -> &'static str {
-        "sbr: routes by source address, a table per address"
+        "routes by source address, a table per address"
     }
 
     fn add(&self, call: &Call) -> Result<CniResult, CniError> {

@@ -29,7 +29,7 @@ pub(crate) struct Tuning;
 
 impl Plugin for Tuning {
     fn about(&self) -> &'static str {
-        "tuning: changes sysctls and attributes of an interface"
+        "changes sysctls and attributes of an interface"
     }
 
     fn add(&self, call: &Call) -> Result<CniResult, CniError> {

@@ -153,8 +153,15 @@ pub(super) fn remove(place: &Place, report: &mut Report) -> Result<(), InstallEr
         return Ok(());
     };
     let path = &record.path;
+    let dir = path.parent().unwrap_or(Path::new("."));
+    if !dir.is_dir() {
+        // Such as the node's directory as a container saw it. Without the plugins it would be a network that cannot start.
+        let why = "its directory is not to be seen from here: uninstall where it was installed, or make the directory if it is gone for good";
+        let why = why.to_owned();
+        let path = path.clone();
+        return Err(InstallError::Conf { path, why });
+    }
     if let Ok(now) = fs::read(path) {
-        let dir = path.parent().unwrap_or(Path::new("."));
         if now != record.wrote {
             // Somebody's work: out of the runtime's sight, not out of the world.
             let kept = PathBuf::from(format!("{}.kept", path.display()));

@@ -37,7 +37,7 @@ pub(crate) struct HostLocal;
 
 impl Plugin for HostLocal {
     fn about(&self) -> &'static str {
-        "host-local: addresses from ranges, unique on this node"
+        "addresses from ranges, unique on this node"
     }
 
     fn add(&self, call: &Call<'_>) -> Result<CniResult, CniError> {

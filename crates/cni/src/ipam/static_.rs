@@ -42,7 +42,7 @@ struct Address {
 
 impl Plugin for Static {
     fn about(&self) -> &'static str {
-        "static: addresses that the configuration names"
+        "addresses that the configuration names"
     }
 
     fn add(&self, call: &Call<'_>) -> Result<CniResult, CniError> {

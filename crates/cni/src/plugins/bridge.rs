@@ -50,7 +50,7 @@ pub(crate) struct Bridge;
 
 impl Plugin for Bridge {
     fn about(&self) -> &'static str {
-        "bridge: puts the pod's interface on a bridge of the node"
+        "puts the pod's interface on a bridge of the node"
     }
 
     fn add(&self, call: &Call) -> Result<CniResult, CniError> {
@@ -136,9 +136,7 @@ fn attach(
     let layer3 = addresses.is_some();
     let mut result = addresses.unwrap_or_default();
     let gateways = gateway::settle(&mut result, wanted.gateway, wanted.default_gateway)?;
-    for ip in &mut result.ips {
-        ip.interface = Some(2);
-    }
+    result.assign(2);
     let locks = &call.paths.own;
     let bridge = ensure::bridge(node, wanted, locks)?;
     let ends = Ends {

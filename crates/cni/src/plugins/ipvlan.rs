@@ -68,7 +68,7 @@ fn chained_master(prev: &CniResult) -> Result<String, CniError> {
 
 impl Plugin for Ipvlan {
     fn about(&self) -> &'static str {
-        "ipvlan: a child of a link of the node that shares its MAC"
+        "a child of a link of the node that shares its MAC"
     }
 
     fn add(&self, call: &Call) -> Result<CniResult, CniError> {
@@ -120,7 +120,11 @@ impl Plugin for Ipvlan {
         mode(&call.config().keys::<Keys>()?.mode)?;
         let keys = child::Keys::read(call)?;
         keys.mtu(None)?;
-        child::status(call, &keys)
+        if keys.master.is_empty() && call.config().ipam.is_none() {
+            // In a list it takes the interface that the plugin before it makes, and there is none yet.
+            return Ok(());
+        }
+        child::status(call, &keys, |_| Ok(()))
     }
 
     fn gc(&self, call: &Call) -> Result<(), CniError> {

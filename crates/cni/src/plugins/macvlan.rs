@@ -120,7 +120,7 @@ impl Checked {
 
 impl Plugin for Macvlan {
     fn about(&self) -> &'static str {
-        "macvlan: a child of a link of the node, with a MAC of its own"
+        "a child of a link of the node, with a MAC of its own"
     }
 
     fn add(&self, call: &Call) -> Result<CniResult, CniError> {
@@ -179,7 +179,8 @@ impl Plugin for Macvlan {
     fn status(&self, call: &Call) -> Result<(), CniError> {
         let checked = Checked::read(call)?;
         checked.child.mtu(None)?;
-        child::status(call, &checked.child)
+        let fits = |master: &Link| checked.child.mtu(Some(master.mtu)).map(drop);
+        child::status(call, &checked.child, fits)
     }
 
     fn gc(&self, call: &Call) -> Result<(), CniError> {

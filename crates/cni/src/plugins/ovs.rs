@@ -26,7 +26,7 @@ pub(crate) struct Ovs;
 
 impl Plugin for Ovs {
     fn about(&self) -> &'static str {
-        "ovs: puts the pod's interface on a bridge of Open vSwitch"
+        "puts the pod's interface on a bridge of Open vSwitch"
     }
 
     fn add(&self, call: &Call) -> Result<CniResult, CniError> {
@@ -94,9 +94,7 @@ fn attach(
 ) -> Result<CniResult, CniError> {
     let mark = mark_of(call);
     let mut result = addresses.unwrap_or_default();
-    for ip in &mut result.ips {
-        ip.interface = Some(1);
-    }
+    result.assign(1);
     let ends = Ends {
         mac: wanted.mac,
         mtu: wanted.mtu,

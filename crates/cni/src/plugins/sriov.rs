@@ -300,9 +300,7 @@ impl Attempt<'_> {
             pci_id: Some(self.wish.device.to_string()),
             ..Interface::default()
         }];
-        for ip in &mut result.ips {
-            ip.interface = Some(0);
-        }
+        result.assign(0);
         if !call.config().dns.is_empty() {
             result.dns = call.config().dns.clone();
         }

@@ -57,7 +57,7 @@ fn has_ipam(call: &Call) -> Result<(), CniError> {
 
 impl Plugin for Vlan {
     fn about(&self) -> &'static str {
-        "vlan: a VLAN of a link of the node, for one pod"
+        "a VLAN of a link of the node, for one pod"
     }
 
     fn add(&self, call: &Call) -> Result<CniResult, CniError> {
@@ -102,7 +102,8 @@ impl Plugin for Vlan {
         let checked = Checked::read(call)?;
         checked.child.mtu(None)?;
         has_ipam(call)?;
-        child::status(call, &checked.child)
+        let fits = |master: &Link| checked.child.mtu(Some(master.mtu)).map(drop);
+        child::status(call, &checked.child, fits)
     }
 
     fn gc(&self, call: &Call) -> Result<(), CniError> {

@@ -185,7 +185,7 @@ fn only_the_named_plugins_are_touched() {
     names.sort();
     assert_eq!(names, ["bridge", "macvlan", "moor-cni", "static"]);
     let said = node.run(&["install", "--only", "macvlan,nonsense"]);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""));
+    assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
     assert!(said.stderr.contains("\"nonsense\""), "{}", said.stderr);
 }
 
@@ -249,6 +249,26 @@ fn a_configuration_comes_last_and_goes_first() {
         said.stdout
     );
     assert_same_tree(before.path(), &node.conf());
+}
+
+#[test]
+fn a_configuration_that_is_not_to_be_seen_keeps_its_plugins() {
+    let node = Node::new();
+    let conf = node.wanted("10-rail.conflist", &conflist("macvlan"));
+    let (seen, elsewhere) = (node.conf(), node.dir.path().join("elsewhere"));
+    let dir = seen.display().to_string();
+    node.run(&["install", "--conf", &conf, "--conf-dir", &dir])
+        .ok();
+    fs::rename(&seen, &elsewhere).expect("another name");
+    let before = hash_tree(node.dir.path());
+    let said = node.run(&["uninstall"]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""));
+    assert!(said.stderr.contains(&dir), "{}", said.stderr);
+    assert_eq!(before, hash_tree(node.dir.path()));
+    fs::rename(&elsewhere, &seen).expect("its own name");
+    node.run(&["uninstall"]).ok();
+    assert!(!is_there(&seen.join("10-rail.conflist")));
+    assert!(!is_there(&node.bin().join("macvlan")));
 }
 
 #[test]
@@ -360,11 +380,11 @@ fn wrong_words_are_refused_with_a_hint_and_without_json() {
         let said = node.run(words);
         assert_eq!(
             (said.code, said.stdout.as_str()),
-            (Some(1), ""),
+            (Some(2), ""),
             "{words:?}"
         );
         assert!(
-            said.stderr.contains("hint: moor-cni --help"),
+            said.stderr.contains("help: moor-cni --help"),
             "{}",
             said.stderr
         );

@@ -320,6 +320,18 @@ fn status_says_when_the_master_is_missing() {
     let (code, text) = away.refuse("STATUS");
     assert_eq!(code, 50, "{text}");
     assert!(text.contains("eth9"), "{text}");
+    // It is there, and an ADD would be refused all the same.
+    let large = segment.pooled("c4", "macvlan").with("mtu", json!(9000));
+    let (code, text) = large.refuse("STATUS");
+    assert_eq!(code, 7, "{text}");
+    assert!(text.contains("9000"), "{text}");
+    segment.stage.node.ip("link set eth1 down");
+    let down = segment
+        .pooled("c5", "macvlan")
+        .with("master", json!("eth1.100"));
+    let (code, text) = down.refuse("STATUS");
+    assert_eq!(code, 50, "{text}");
+    assert!(text.contains("eth1 is down"), "{text}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn failed(what: &str, why: &dyn std::error::Error) -> Finding {
         text.push_str(&cause.to_string());
         source = cause.source();
     }
-    let help = "see what it is with moor node doctor; what is kept stays as it is until then";
+    let help = "remove the cause, then run the doctor with --fix again; what is kept stays as it is until then";
     Finding::error(Code::StateLeftOver, text).help(help)
 }
 

@@ -11,7 +11,7 @@ use mooring_api::net::Conf;
 use super::wire;
 
 /// The newest kernel whose parameters are all in [`V4`], [`V6`] and [`UNTOLD`]. A test compares them with the files.
-const KNOWN: (u32, u32) = (6, 18);
+const KNOWN: (u32, u32) = (7, 2);
 
 const AF_SPEC: u16 = 26;
 const INET: u16 = 2;
@@ -282,10 +282,10 @@ mod tests {
 
     #[test]
     fn only_kernels_that_the_tables_were_made_for_are_known() {
-        for known in ["6.18.44-fc-v445", "5.10.0-30-amd64", "6.1.0", "4.19"] {
+        for known in ["7.2.0-1", "6.18.44-fc-v445", "5.10.0-30-amd64", "4.19"] {
             assert!(is_known_release(known), "{known}");
         }
-        for unknown in ["6.19.0-rc1", "7.0", "10.2.1", "", "linux"] {
+        for unknown in ["7.3.0-rc1", "8.0", "10.2.1", "", "linux"] {
             assert!(!is_known_release(unknown), "{unknown}");
         }
     }

@@ -190,13 +190,13 @@ fn a_bridge_filters_vlans_of_its_ports() {
 
 #[test]
 #[ignore = "kernel: uml"]
-fn an_older_kernel_gets_a_nic_back_whole_too() {
+fn another_kernel_gives_a_nic_back_whole_too() {
     super::snapshots::goes_and_comes_back(&sandbox());
 }
 
 #[test]
 #[ignore = "kernel: uml"]
-fn an_older_kernel_tells_its_parameters_too() {
+fn another_kernel_tells_its_parameters_too() {
     let taken = super::snapshots::parameters_are_those_in_the_files(&sandbox());
     assert!(taken.conf.is_some(), "the tables lack one of its files");
 }

@@ -162,13 +162,13 @@ fn an_answers_own_version_comes_before_the_configurations() {
 }
 
 #[test]
-fn addresses_without_an_interface_get_one_and_others_keep_theirs() {
+fn every_address_is_the_interfaces_that_it_is_assigned_to() {
     let mut result = full();
     result.ips[0].interface = None;
+    assert_eq!(result.ips_of(1).count(), 3, "the first is anybody's");
     result.assign(0);
-    let indexes: Vec<Option<usize>> = result.ips.iter().map(|ip| ip.interface).collect();
-    assert_eq!(indexes, [Some(0), Some(1), Some(1)]);
-    assert_eq!(result.ips_of(1).count(), 2);
+    assert_eq!(result.ips_of(0).count(), 3);
+    assert_eq!(result.ips_of(1).count(), 0);
 }
 
 #[test]

@@ -129,38 +129,48 @@ fn check_master(keys: &Keys, child: &Link) -> Result<(), CniError> {
     )))
 }
 
-/// Whether an ADD could find its master now, and addresses.
-pub(crate) fn status(call: &Call, keys: &Keys) -> Result<(), CniError> {
+/// Whether an ADD could find its master now, one that `fits`, and addresses.
+pub(crate) fn status(
+    call: &Call,
+    keys: &Keys,
+    fits: impl FnOnce(&Link) -> Result<(), CniError>,
+) -> Result<(), CniError> {
     if !keys.link_in_container {
-        let mut node = open_node()?;
-        let mut is_there = |name: &str| {
-            let link = node
-                .link(name)
-                .map_err(|e| failed("cannot look for the master", &e));
-            link.map(|link| link.is_some())
-        };
-        let found = match keys.master.as_str() {
-            "" => default_master(&mut node)?.is_some(),
-            name => {
-                is_there(name)?
-                    || match mooring_host::vlan_of(name) {
-                        Some((nic, _)) => is_there(nic)?,
-                        None => false,
-                    }
-            }
-        };
-        if !found {
-            let master = match keys.master.as_str() {
-                "" => "interface of a default route",
-                name => name,
-            };
-            return Err(CniError::unavailable(format!(
-                "this node has no {master}, which the network {:?} takes as its master",
-                call.config().name
-            )));
-        }
+        fits(&master_to_be(call, keys)?)?;
     }
     call.ipam_status()
+}
+
+/// The master, or the NIC on which it would be made.
+fn master_to_be(call: &Call, keys: &Keys) -> Result<Link, CniError> {
+    let network = &call.config().name;
+    let mut node = open_node()?;
+    let mut find = |name: &str| {
+        let link = node.link(name);
+        link.map_err(|e| failed("cannot look for the master", &e))
+    };
+    let (found, word) = match keys.master.as_str() {
+        "" => (default_master(&mut node)?, "interface of a default route"),
+        name => match (find(name)?, mooring_host::vlan_of(name)) {
+            (None, Some((nic, _))) => {
+                let nic = find(nic)?;
+                if let Some(nic) = nic.as_ref().filter(|nic| !nic.up) {
+                    let msg = format!(
+                        "{} is down, on which the network {network:?} makes {name}",
+                        nic.name
+                    );
+                    return Err(CniError::unavailable(msg));
+                }
+                (nic, name)
+            }
+            (found, _) => (found, name),
+        },
+    };
+    found.ok_or_else(|| {
+        CniError::unavailable(format!(
+            "this node has no {word}, which the network {network:?} takes as its master"
+        ))
+    })
 }
 
 /// What no valid attachment holds goes, here and at the IPAM plugin.

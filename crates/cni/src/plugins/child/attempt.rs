@@ -77,9 +77,7 @@ impl Attempt<'_> {
             sandbox: Some(call.request.sandbox()),
             ..Interface::default()
         }];
-        for ip in &mut result.ips {
-            ip.interface = Some(0);
-        }
+        result.assign(0);
         if !call.config().dns.is_empty() {
             result.dns = call.config().dns.clone();
         }

@@ -175,9 +175,7 @@ pub(crate) fn described(
         pci_id: record.device.pci.as_ref().map(ToString::to_string),
         ..Interface::default()
     }];
-    for ip in &mut result.ips {
-        ip.interface = Some(0);
-    }
+    result.assign(0);
     if !call.config().dns.is_empty() {
         result.dns = call.config().dns.clone();
     }
