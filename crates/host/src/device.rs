@@ -17,7 +17,7 @@ mod take;
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mooring_api::Mac;
 
@@ -54,6 +54,10 @@ impl Selector {
             Self::Pci(bdf) => device.pci.as_ref() == Some(bdf),
             Self::Auxiliary(name) => device.bus.as_ref() == Some(name),
             Self::Path(path) => {
+                let bus = device.bus.as_deref().map(Path::new);
+                if bus.is_some_and(|bus| path.ends_with(bus)) {
+                    return true;
+                }
                 let last = path
                     .iter()
                     .rev()
@@ -97,6 +101,16 @@ pub enum DeviceError {
     Hidden {
         /// The device's name on the host.
         device: String,
+    },
+    /// It is in a namespace that is not its owner's.
+    #[error(
+        "{device} is in {}, which was given it by somebody else; it can be had when it is on the host again", netns.display()
+    )]
+    Taken {
+        /// The device's name on the host.
+        device: String,
+        /// Where it is.
+        netns: PathBuf,
     },
     /// The name is taken where the device goes.
     #[error("{device} cannot be called {name} in {}: another interface has that name", netns.display())]
@@ -167,7 +181,10 @@ impl DeviceError {
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::Busy { .. } | Self::Hidden { .. } | Self::Record(RecordError::Locked { .. })
+            Self::Busy { .. }
+                | Self::Hidden { .. }
+                | Self::Taken { .. }
+                | Self::Record(RecordError::Locked { .. })
         )
     }
 }

@@ -141,13 +141,14 @@ impl Identity {
 
     /// The name of the record's file, without its ending.
     pub fn key(&self) -> String {
+        let port = match (&self.port, self.port_number) {
+            (Some(port), _) => format!("-{port}"),
+            (None, 0) => String::new(),
+            (None, number) => format!("-{number}"),
+        };
         let text = match (&self.pci, &self.bus, self.permanent_mac) {
-            (Some(pci), _, _) => match (&self.port, self.port_number) {
-                (Some(port), _) => format!("pci-{pci}-{port}"),
-                (None, 0) => format!("pci-{pci}"),
-                (None, number) => format!("pci-{pci}-{number}"),
-            },
-            (None, Some(bus), _) => format!("bus-{bus}"),
+            (Some(pci), _, _) => format!("pci-{pci}{port}"),
+            (None, Some(bus), _) => format!("bus-{bus}{port}"),
             (None, None, Some(mac)) => format!("mac-{mac}-{}", self.name),
             (None, None, None) => format!("name-{}", self.name),
         };
@@ -237,6 +238,9 @@ pub struct Record {
     pub uptime: u64,
     /// Everything it had.
     pub before: Snapshot,
+    /// The name of the bridge, bond or VRF that it belonged to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub master: Option<String>,
     /// Where it is a VF: what its physical function had set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vf: Option<VfBefore>,
@@ -262,6 +266,7 @@ impl Record {
             boot: boot.id.clone(),
             uptime: boot.uptime,
             before,
+            master: None,
             vf: None,
             rdma: None,
             tries: 0,

@@ -179,6 +179,56 @@ fn the_name_on_the_host_may_be_one_that_the_pod_has_too() {
 }
 
 #[test]
+fn a_pod_keeps_its_own_interface_that_has_the_name_of_a_device_which_it_never_got() {
+    let Some(bed) = Bed::new("host-device that the node lacks") else {
+        return;
+    };
+    let absent = bed.pod("c1").with("device", json!("eth0"));
+    absent.netns.ip("link add eth0 type veth peer name other0");
+    absent.refuse("ADD");
+    absent.del();
+    assert!(absent.netns.link("eth0").is_some());
+    assert!(bed.node().link("eth0").is_none());
+
+    // Another pod has it.
+    bed.device("eth0", "02:00:00:00:00:20");
+    let first = bed.pod("c2").with("device", json!("eth0"));
+    first.add();
+    let (code, text) = absent.refuse("ADD");
+    assert_eq!(code, 11, "{text}");
+    absent.del();
+    assert!(absent.netns.link("eth0").is_some());
+    assert!(bed.node().link("eth0").is_none());
+    first.del();
+    assert!(bed.node().link("eth0").is_some());
+}
+
+#[test]
+fn a_port_goes_back_to_its_bridge_also_to_a_new_one_and_home_without_one_that_is_gone() {
+    let Some(bed) = Bed::new("host-device that is a port") else {
+        return;
+    };
+    let node = bed.node();
+    let bridge = |words: &str| node.ip(&format!("link {words} br0 type bridge"));
+    bridge("add");
+    node.ip("link set dev0 master br0");
+    let before = bed.picture("dev0");
+    let master = || node.link("dev0").expect("it is home")["master"].clone();
+    for (container, change) in [("c1", &[][..]), ("c2", &["del", "add"]), ("c3", &["del"])] {
+        let pod = bed.pod(container);
+        pod.add();
+        for words in change {
+            bridge(words);
+        }
+        pod.del();
+        assert!(bed.records().is_empty(), "{container}");
+        assert_eq!(bed.picture("dev0"), before, "{container}");
+        let there = change != ["del"];
+        assert_eq!(master(), if there { json!("br0") } else { json!(null) });
+    }
+}
+
+#[test]
 fn a_name_that_is_taken_in_the_pod_is_refused_and_what_has_it_stays_there() {
     let Some(bed) = Bed::new("host-device with a taken name") else {
         return;

@@ -68,10 +68,9 @@ pub fn look_up(
         // sysfs has nothing to say of what is virtual.
         let hardware = link.kind == LinkKind::Device;
         let shown = || hardware.then(|| devices.pci_of(&link.name)).flatten();
-        let pci = match (&link.device, selector) {
-            (_, Selector::Pci(bdf)) => Some(bdf.clone()),
-            (Some(bus), _) => bus.parse().ok().or_else(shown),
-            (None, _) => shown(),
+        let pci = match selector {
+            Selector::Pci(bdf) => Some(bdf.clone()),
+            _ => function_of(link.device.as_deref(), shown),
         };
         let port = if hardware {
             devices.port_of(&link.name)
@@ -80,6 +79,18 @@ pub fn look_up(
         };
         Found { link, pci, port }
     }))
+}
+
+/// The PCI function that is one NIC's alone, by its address on its bus and by what sysfs shows above it.
+pub(super) fn function_of(bus: Option<&str>, shown: impl FnOnce() -> Option<Bdf>) -> Option<Bdf> {
+    match bus {
+        None => shown(),
+        // All that its function is.
+        Some(bus) if bus.starts_with("virtio") => shown(),
+        // Others have a function above them that they share: a card's with its sub-functions, a controller's with what is
+        // plugged in.
+        Some(bus) => bus.parse().ok(),
+    }
 }
 
 /// The link that is asked for. A MAC is shared by a NIC and its VLANs: the NIC is meant.
@@ -171,15 +182,21 @@ impl Mover {
         if let Some(link) = self.at_home(record)? {
             return at(Place::Host, None, Some(link));
         }
-        // Only what is one of its kind on this node is looked for among strangers: every pod may have a link with a MAC that
-        // another pod has too.
-        if record.device.is_hardware() {
-            for netns in self.other_namespaces(record) {
-                if let Ok(mut inside) = netns.netlink()
-                    && let Ok(Some(link)) = seek(&mut inside, device, &had.ifname)
-                {
-                    return at(Place::Elsewhere, Some((netns, inside)), Some(link));
-                }
+        for netns in self.other_namespaces() {
+            // A process may keep the owner's namespace longer than there is a path to it.
+            let is_owners = netns.id() == had.netns_id;
+            // Only what is one of its kind on this node is looked for among strangers: every pod may have a link with a MAC
+            // that another pod has too.
+            if (is_owners || device.is_hardware())
+                && let Ok(mut inside) = netns.netlink()
+                && let Ok(Some(link)) = seek(&mut inside, device, &had.ifname)
+            {
+                let place = if is_owners {
+                    Place::Owner
+                } else {
+                    Place::Elsewhere
+                };
+                return at(place, Some((netns, inside)), Some(link));
             }
         }
         at(Place::Nowhere, None, None)
@@ -207,9 +224,9 @@ impl Mover {
         seek(&mut self.host.netlink()?, device, &device.name)
     }
 
-    /// Every other namespace that a path or a process leads to.
-    fn other_namespaces(&self, record: &Record) -> Vec<Netns> {
-        let mut seen = BTreeSet::from([self.host.id(), record.owner.netns_id]);
+    /// Every namespace but the host's that a path or a process leads to.
+    fn other_namespaces(&self) -> Vec<Netns> {
+        let mut seen = BTreeSet::from([self.host.id()]);
         let mut paths: Vec<PathBuf> = Vec::new();
         let names = |dir: &std::path::Path| {
             std::fs::read_dir(dir)

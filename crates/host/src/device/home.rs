@@ -183,7 +183,8 @@ impl Mover {
             source,
         };
         let elapsed = self.boot.uptime.saturating_sub(record.uptime);
-        let wanted = aged(record.before.clone(), elapsed).moved_to(index, device);
+        let mut wanted = aged(record.before.clone(), elapsed).moved_to(index, device);
+        self.belongs(record, &mut wanted)?;
         let mut tries = 0;
         loop {
             // A refusal says nothing yet: what counts is what is there afterwards.
@@ -205,6 +206,26 @@ impl Mover {
             }
             std::thread::sleep(SETTLE_PAUSE);
         }
+    }
+
+    /// To the bridge, bond or VRF of that name, which may have been made anew. Where there is none any more, it belongs to nothing: no
+    /// pod is to wait for it for ever.
+    fn belongs(&self, record: &Record, wanted: &mut Snapshot) -> Result<(), DeviceError> {
+        let Some(number) = wanted.link.master else {
+            return Ok(());
+        };
+        let mut host = self.host.netlink()?;
+        let found = match &record.master {
+            Some(name) => host.link(name),
+            None => host.link_at(number),
+        };
+        let found = found.map_err(refused("look for the master of", &record.device.name))?;
+        wanted.link.master = found.map(|master| master.index);
+        if wanted.link.master.is_none() {
+            wanted.link.port = None;
+            wanted.vlans.clear();
+        }
+        Ok(())
     }
 
     /// Up and down again: a VF takes the MAC that its physical function set for it when it resets itself, and refuses it from

@@ -9,10 +9,12 @@
 //! Easy to get wrong: the alias is the host's name for the device. It is how the reference host-device finds its way back, so a
 //! node can be switched to it while our pods run.
 
+use std::path::PathBuf;
+
 use mooring_api::net::{Link, LinkChange, Snapshot};
 use serde_json::Value;
 
-use super::find::{Found, seek};
+use super::find::{Found, Located, seek};
 use super::{DeviceError, Mover, Selector, look_up, refused};
 use crate::pci::Bdf;
 use crate::rdma::{Mode, Rdma, RdmaDevice};
@@ -100,6 +102,7 @@ impl Mover {
             match on_take(Some(&record), owner, facts) {
                 Take::Busy => return Err(busy(record)),
                 Take::Missing => return Err(hidden(&record)),
+                Take::Taken => return Err(taken(record, &located)),
                 Take::Adopt | Take::Resume if !record.has_link() => {
                     let begun = match record.phase {
                         Phase::Configured => Begun::Whole,
@@ -134,6 +137,7 @@ impl Mover {
         match on_take(Some(&record), owner, facts) {
             Take::Busy => Err(busy(record)),
             Take::Missing => Err(hidden(&record)),
+            Take::Taken => Err(taken(record, &located)),
             Take::Adopt => Ok(self.prepared(held, record, At::Owner, Begun::Whole)),
             Take::Resume => {
                 record.owner.netns.clone_from(&owner.netns);
@@ -174,6 +178,11 @@ impl Mover {
         })?;
         let mut record = Record::new(found.identity(), owner.clone(), before, &self.boot);
         record.rdma = self.rdma_of(&found.link)?;
+        if let Some(master) = record.before.link.master {
+            let master = host.link_at(master);
+            let master = master.map_err(refused("look for the master of", &record.device.name))?;
+            record.master = master.map(|master| master.name);
+        }
         held.write(&record)?;
         fault::point("device-recorded");
         Ok(self.prepared(held, record, At::Host(index, host), Begun::Nothing))
@@ -368,6 +377,14 @@ pub(super) fn busy(record: Record) -> DeviceError {
     DeviceError::Busy {
         device: record.device.name,
         owner: Box::new(record.owner),
+    }
+}
+
+fn taken(record: Record, located: &Located) -> DeviceError {
+    let netns = located.netns.as_ref();
+    DeviceError::Taken {
+        device: record.device.name,
+        netns: netns.map_or_else(PathBuf::new, |(netns, _)| netns.path().to_owned()),
     }
 }
 

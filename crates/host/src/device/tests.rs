@@ -26,6 +26,7 @@ fn a_device_that_is_away_is_selected_by_what_it_was_on_the_host() {
         Selector::Pci("0000:01:00.0".parse().expect("an address")),
         Selector::Auxiliary("mlx5_core.sf.4".to_owned()),
         Selector::Path("/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/virtio3".into()),
+        Selector::Path("/sys/devices/pci0000:00/0000:09:00.0/mlx5_core.sf.4".into()),
     ];
     for selector in yes {
         assert!(selector.selects(&device()), "{selector}");
@@ -43,6 +44,44 @@ fn a_device_that_is_away_is_selected_by_what_it_was_on_the_host() {
     }
     let bare = Identity::default();
     assert!(!Selector::Path("/sys/devices/virtual".into()).selects(&bare));
+}
+
+#[test]
+fn a_function_is_one_nics_alone_or_none() {
+    let above = || "0000:01:00.0".parse().ok();
+    let function = |bus| find::function_of(bus, above);
+    for own in [None, Some("virtio3"), Some("0000:01:00.0")] {
+        assert_eq!(function(own), above(), "{own:?}");
+    }
+    for shared in ["mlx5_core.sf.4", "1-2:1.0"] {
+        assert_eq!(function(Some(shared)), None, "{shared}");
+    }
+}
+
+#[test]
+fn what_shares_a_function_has_a_record_of_its_own() {
+    let part = |bus: &str, number| Identity {
+        pci: None,
+        bus: Some(bus.to_owned()),
+        port: None,
+        port_number: number,
+        ..device()
+    };
+    let keys = [
+        part("mlx5_core.sf.4", 0).key(),
+        part("mlx5_core.sf.5", 0).key(),
+        part("1-2:1.0", 0).key(),
+        part("1-2:1.0", 1).key(),
+    ];
+    assert_eq!(
+        keys,
+        [
+            "bus-mlx5_core.sf.4",
+            "bus-mlx5_core.sf.5",
+            "bus-1-2:1.0",
+            "bus-1-2:1.0-1"
+        ]
+    );
 }
 
 #[test]

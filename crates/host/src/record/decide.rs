@@ -6,6 +6,7 @@
 //!  other boot  Forget                                       Forget
 //!  same owner  Adopt │ Resume │ RestoreFirst │ Missing      Restore │ Forget │ Hidden
 //!  other owner Busy (alive) │ RestoreFirst (dead)           NotYours
+//!  elsewhere, and its owner is gone: Taken                  NotYours
 //! ```
 //!
 //! Easy to get wrong: a device that cannot be seen is not a device that is gone. Hardware comes back to the host when its
@@ -56,6 +57,8 @@ pub enum Take {
     RestoreFirst,
     /// Another one that lives has it.
     Busy,
+    /// It is with somebody of whom there is no record.
+    Taken,
     /// It is in no place that can be reached.
     Missing,
 }
@@ -83,6 +86,9 @@ pub fn on_take(record: Option<&Record>, asker: &Owner, facts: Facts) -> Take {
     if !facts.same_boot {
         return Take::Forget;
     }
+    if is_taken(facts) {
+        return Take::Taken;
+    }
     let same = record.owner.same_as(asker);
     let gone = facts.place == Place::Nowhere && !facts.can_return;
     if gone && (same || !facts.owner_alive || facts.selected) {
@@ -109,6 +115,12 @@ pub fn on_take(record: Option<&Record>, asker: &Owner, facts: Facts) -> Take {
     }
 }
 
+/// Hardware is on the host when its namespace has ended. Where it is in another one instead, somebody gave it away since, such as the
+/// plugin that the node was switched to for a while.
+fn is_taken(facts: Facts) -> bool {
+    facts.place == Place::Elsewhere && !facts.owner_alive
+}
+
 /// What a releaser does with a device.
 pub fn on_release(record: Option<&Record>, holder: &str, ifname: &str, facts: Facts) -> Release {
     let Some(record) = record else {
@@ -119,6 +131,7 @@ pub fn on_release(record: Option<&Record>, holder: &str, ifname: &str, facts: Fa
     }
     match facts.place {
         _ if !facts.same_boot => Release::Forget,
+        _ if is_taken(facts) => Release::NotYours,
         Place::Host | Place::Owner | Place::Elsewhere => Release::Restore,
         Place::Nowhere if facts.can_return => Release::Hidden,
         Place::Nowhere => Release::Forget,
@@ -246,7 +259,7 @@ mod tests {
     #[test]
     fn what_a_dead_owner_left_comes_home_first() {
         for phase in PHASES {
-            for place in [Place::Host, Place::Owner, Place::Elsewhere] {
+            for place in [Place::Host, Place::Owner] {
                 let facts = Facts {
                     owner_alive: false,
                     place,
@@ -254,6 +267,22 @@ mod tests {
                 };
                 assert_eq!(take(phase, "b", facts), Take::RestoreFirst);
             }
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_was_given_since_is_left_alone() {
+        let facts = Facts {
+            owner_alive: false,
+            place: Place::Elsewhere,
+            ..SEEN
+        };
+        for phase in PHASES {
+            for asker in ["a", "b"] {
+                assert_eq!(take(phase, asker, facts), Take::Taken);
+            }
+            let release = on_release(Some(&record(phase)), "a", "net1", facts);
+            assert_eq!(release, Release::NotYours);
         }
     }
 

@@ -3,7 +3,7 @@
 //! Called by DEL where there is no record of ours. The link comes home under that name and stays down, as the reference leaves it: what it
 //! was before, nobody knows. Easy to get wrong: the netns may have ended; then the NIC is on the host under the pod's name.
 
-use mooring_api::net::{Link, LinkChange};
+use mooring_api::net::{Link, LinkChange, LinkKind};
 use mooring_attach::cni::CniError;
 use mooring_host::device::{Mover, Selector, look_up};
 use mooring_host::{Change, Netlink, Netns};
@@ -40,7 +40,7 @@ pub(crate) fn give_back(call: &Call, mover: &Mover) -> Result<(), CniError> {
         && pod.id() != mover.host().id()
     {
         let mut inside = open(&pod)?;
-        if let Some((link, name)) = in_pod(call, &mut inside, selector.as_ref())? {
+        if let Some((link, name)) = in_pod(call, mover, &mut inside, selector.as_ref())? {
             let home = mover.bring_home(&mut inside, &link, &name);
             home.map_err(failed)?;
             return clear_alias(mover, &name);
@@ -50,9 +50,11 @@ pub(crate) fn give_back(call: &Call, mover: &Mover) -> Result<(), CniError> {
 }
 
 /// The link in the pod, and its name on the host. Without an alias it is not one that the reference moved, but for an ADD that
-/// died between its move and its rename.
+/// died between its move and its rename. Then only hardware tells itself from what the pod has under that name anyway, such as
+/// its own `eth0`, and only while nobody has it by a record.
 fn in_pod(
     call: &Call,
+    mover: &Mover,
     inside: &mut Netlink,
     selector: Option<&Selector>,
 ) -> Result<Option<(Link, String)>, CniError> {
@@ -64,10 +66,19 @@ fn in_pod(
     if let Some(Selector::Name(name)) = selector
         && let Some(link) = look(inside, name)?
         && link.name != call.ifname()
+        && link.kind == LinkKind::Device
+        && link.device.is_some()
+        && !is_recorded(mover, &link)?
     {
         return Ok(Some((link, name.clone())));
     }
     Ok(None)
+}
+
+/// Whether somebody has it by a record of ours.
+fn is_recorded(mover: &Mover, link: &Link) -> Result<bool, CniError> {
+    let records = mover.records().all().map_err(|e| failed(e.into()))?;
+    Ok(records.iter().any(|(_, record)| record.device.is(link)))
 }
 
 /// A NIC that fell back to the host under the pod's name, with its own name as alias, gets its own name again. It is down
@@ -76,9 +87,8 @@ fn fell_back(call: &Call, mover: &Mover, host: &mut Netlink, link: &Link) -> Res
     let Some(alias) = link.alias.clone().filter(|alias| is_name(alias)) else {
         return Ok(());
     };
-    // Somebody's record: it is on its way to another pod.
-    let records = mover.records().all().map_err(|e| failed(e.into()))?;
-    if link.up || link.name != call.ifname() || records.iter().any(|(_, r)| r.device.is(link)) {
+    // With somebody's record it is on its way to another pod.
+    if link.up || link.name != call.ifname() || is_recorded(mover, link)? {
         return Ok(());
     }
     mover.rename(host, link, &alias).map_err(failed)?;

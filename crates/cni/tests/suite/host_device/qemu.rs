@@ -284,6 +284,73 @@ fn a_card_of_a_dead_pod_goes_to_the_next_one_and_home_as_it_was() {
 
 #[test]
 #[ignore = "kernel: qemu"]
+fn a_card_that_somebody_else_gave_to_another_pod_stays_there_until_it_is_home() {
+    let machine = Machine::new();
+    let (name, before) = furnished();
+    let old = machine.pod("old", config());
+    old.add();
+    old.end();
+    until("the card", || interface(CARD));
+    // What the reference does: no word to us.
+    let theirs = machine.pod("theirs", config());
+    ip("link set net1 netns theirs");
+    theirs.ip("link set net1 up");
+    theirs.ip("addr add 192.0.2.77/24 dev net1");
+    old.del();
+    let gc = machine.pod("gc", config());
+    let mut all = gc.config.clone();
+    all["cni.dev/valid-attachments"] = json!([]);
+    let gc = Pod {
+        machine: &machine,
+        name: "gc-again".to_owned(),
+        config: all,
+    };
+    gc.call("GC", &[]).ok();
+    let next = machine.pod("next", config());
+    let said = next.call("ADD", &[]);
+    assert!(said.stdout.contains("\"code\": 11"), "{said:?}");
+    assert!(said.stdout.contains("/run/netns/theirs"), "{said:?}");
+    next.del();
+    assert!(theirs.ip("addr show dev net1").contains("192.0.2.77/24"));
+    // Their DEL knows nothing of what it was; we do.
+    theirs.end();
+    until("the card", || interface(CARD));
+    next.add();
+    next.del();
+    assert_eq!(picture(&name), before);
+    assert_eq!(machine.records(), 0);
+}
+
+#[test]
+#[ignore = "kernel: qemu"]
+fn a_card_is_found_in_a_namespace_that_only_a_process_holds() {
+    let machine = Machine::new();
+    let (name, before) = furnished();
+    let pod = machine.pod("held", config());
+    pod.add();
+    let mut process = Command::new("ip")
+        .args(["netns", "exec", "held", "sleep", "1000"])
+        .spawn()
+        .unwrap();
+    let inside = format!("/proc/{}/ns/net", process.id());
+    let namespace = std::fs::read_link("/proc/self/ns/net").unwrap();
+    until("the process", || {
+        std::fs::read_link(&inside)
+            .ok()
+            .filter(|seen| *seen != namespace)
+    });
+    pod.end();
+    pod.del();
+    let home = interface(CARD);
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert_eq!(home.as_ref(), Some(&name));
+    assert_eq!(picture(&name), before);
+    assert_eq!(machine.records(), 0);
+}
+
+#[test]
+#[ignore = "kernel: qemu"]
 fn a_card_survives_a_kill_at_every_step_and_the_death_of_its_pod() {
     let machine = Machine::new();
     let (name, before) = furnished();
