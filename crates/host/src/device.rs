@@ -230,6 +230,11 @@ impl Mover {
     pub fn records(&self) -> &Records {
         &self.records
     }
+
+    /// This run of the node.
+    pub fn boot(&self) -> &Boot {
+        &self.boot
+    }
 }
 
 /// An error of the kernel about a device.

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! `record` is ours and AMD's plugin passes over it: the device record that is the truth about this NIC. It is written before the entry and
-//! goes after the NIC is home, so an entry whose record is gone has served, and nothing of it is put back. Easy to get wrong: an entry
-//! without `record` is AMD's own, and the only memory of that NIC's addresses.
+//! goes after the NIC is home, so an entry whose record is gone has served, and nothing of it is put back. `restoring` is ours too: the
+//! boot in which a DEL began to restore from an entry of AMD's. Easy to get wrong: an entry without `record` is AMD's own, and the only
+//! memory of that NIC's addresses.
 
 use std::io;
 use std::path::PathBuf;
@@ -37,6 +38,9 @@ pub struct Entry {
     /// The key of our record of it; none in an entry that AMD's plugin wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,
+    /// The boot in which we began to bring the NIC home by this entry; whoever finds it has to finish that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restoring: Option<String>,
 }
 
 /// The whole file. What is not understood of it is kept.
@@ -68,6 +72,13 @@ impl Mapping {
     pub fn set(&mut self, device: &str, entry: &Entry) {
         let value = serde_json::to_value(entry).expect("plain values");
         self.0.insert(device.to_owned(), value);
+    }
+
+    /// Notes that the NIC of an entry comes home in this boot. The rest of the entry stays as its author wrote it.
+    pub fn mark(&mut self, device: &str, boot: &str) {
+        if let Some(Value::Object(entry)) = self.0.get_mut(device) {
+            entry.insert("restoring".to_owned(), Value::from(boot));
+        }
     }
 
     /// Strikes a device, and says whether it was there.
@@ -210,5 +221,21 @@ mod tests {
         assert_eq!(again.devices().collect::<Vec<_>>(), ["b", "c", "d"]);
         assert!(again.entry("d").unwrap().is_err());
         assert!(again.entry("x").is_none());
+    }
+
+    #[test]
+    fn a_mark_changes_nothing_else_of_an_entry() {
+        let text = br#"{"b":{"state":"UP","hostInterfaceName":"rail0","new":[1]},"a":7}"#;
+        let mut mapping = Mapping::parse(text).unwrap();
+        for device in ["a", "b", "c"] {
+            mapping.mark(device, "boot-1");
+        }
+        assert_eq!(
+            String::from_utf8(mapping.to_bytes()).unwrap(),
+            r#"{"b":{"state":"UP","hostInterfaceName":"rail0","new":[1],"restoring":"boot-1"},"a":7}"#
+        );
+        let entry = mapping.entry("b").unwrap().unwrap();
+        assert_eq!(entry.restoring.as_deref(), Some("boot-1"));
+        assert!(mapping.served(|_| false).is_empty());
     }
 }

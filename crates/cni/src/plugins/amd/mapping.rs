@@ -8,7 +8,8 @@
 //!
 //! Its form is [`mooring_host::foreign::amd`]'s. Our record is the truth, this file is for the other plugin: a torn one is left alone and
 //! fails nothing, and an entry of ours is never restored from. Easy to get wrong: it is keyed by device and names no owner, so an entry of
-//! AMD's is used only for a NIC that is in the pod of the call, or fell back from it.
+//! AMD's is used only for a NIC that is in the pod of the call, or fell back from it. And once the NIC is home, only the mark that a DEL
+//! wrote before tells one whose addresses are still to come from one that the node has configured.
 
 use std::error::Error as _;
 
@@ -81,6 +82,7 @@ pub(super) fn note(call: &Call, mover: &Mover, record: &Record) -> Result<(), Cn
             .collect(),
         state: if before.link.up { "UP" } else { "DOWN" }.to_owned(),
         record: Some(own),
+        restoring: None,
     };
     map.set(&key, &entry);
     file.write(&map).map_err(refused)?;
@@ -146,15 +148,29 @@ pub(super) fn give_back(call: &Call, mover: &Mover) -> Result<bool, CniError> {
             return Ok(false);
         }
     };
-    if bring_home(call, mover, &key, &entry)? {
+    let mut mark = || {
+        map.mark(&key, &mover.boot().id);
+        file.write(&map).map_err(refused)?;
+        fault::point("mapping-marked");
+        Ok(())
+    };
+    if bring_home(call, mover, &key, &entry, &mut mark)? {
         map.strike(&key);
         file.write(&map).map_err(refused)?;
+        fault::point("mapping-struck");
     }
     Ok(true)
 }
 
-/// Whether the entry has served: the NIC is home. Otherwise another pod has the NIC, and the entry is that pod's.
-fn bring_home(call: &Call, mover: &Mover, key: &str, entry: &Entry) -> Result<bool, CniError> {
+/// Whether the entry has served: the NIC is home. Otherwise another pod has the NIC, and the entry is that pod's. `mark` notes in the
+/// entry that this began, before the first change.
+fn bring_home(
+    call: &Call,
+    mover: &Mover,
+    key: &str,
+    entry: &Entry,
+    mark: &mut dyn FnMut() -> Result<(), CniError>,
+) -> Result<bool, CniError> {
     let name = &entry.host_interface_name;
     let pod = call
         .request
@@ -167,7 +183,9 @@ fn bring_home(call: &Call, mover: &Mover, key: &str, entry: &Entry) -> Result<bo
     if let Some(inside) = &mut inside
         && let Some(link) = in_pod(call, inside, key, name)?
     {
+        mark()?;
         mover.bring_home(inside, &link, name).map_err(failed)?;
+        fault::point("device-home");
     } else {
         let mut host = mover.host().netlink().map_err(|e| failed(e.into()))?;
         let selector = match key.parse() {
@@ -178,15 +196,20 @@ fn bring_home(call: &Call, mover: &Mover, key: &str, entry: &Entry) -> Result<bo
         let Some(found) = found else {
             return Ok(false);
         };
+        // A DEL that was cut short brought it here, and may not have come to its addresses. The mark of another boot says nothing:
+        // the node has configured its NIC since.
+        let is_begun = entry.restoring.as_ref() == Some(&mover.boot().id);
         // Home under its own name, and its pod is gone, or it has an address that is not of then: the node has started anew, or
         // somebody was here before. What it has now is what the node gave it.
         let is_own = found.link.name == *name;
-        if is_own && (pod.is_none() || is_renumbered(&mut host, &found.link, entry)?) {
+        if is_own && !is_begun && (pod.is_none() || is_renumbered(&mut host, &found.link, entry)?) {
             return Ok(true);
         }
+        mark()?;
         mover.rename(&mut host, &found.link, name).map_err(failed)?;
     }
-    put_back(mover, entry)?;
+    put_back(call, mover, entry)?;
+    fault::point("state-restored");
     Ok(true)
 }
 
@@ -227,7 +250,7 @@ fn in_pod(
     Ok(None)
 }
 
-fn put_back(mover: &Mover, entry: &Entry) -> Result<(), CniError> {
+fn put_back(call: &Call, mover: &Mover, entry: &Entry) -> Result<(), CniError> {
     let name = &entry.host_interface_name;
     let fail =
         |e: &dyn std::error::Error| CniError::internal(format!("cannot restore {name}")).because(e);
@@ -237,11 +260,13 @@ fn put_back(mover: &Mover, entry: &Entry) -> Result<(), CniError> {
     let index = link.index;
     let mut changes = Vec::new();
     for text in &entry.host_interface_ips {
-        let address: HostCidr = match text.parse() {
-            Ok(address) => address,
-            Err(error) => return Err(fail(&error)),
-        };
-        changes.push(Change::SetAddr(Addr::new(index, address)));
+        match text.parse::<HostCidr>() {
+            Ok(address) => changes.push(Change::SetAddr(Addr::new(index, address))),
+            // No later DEL would read it either, and the others are good.
+            Err(error) => call.log(format_args!(
+                "AMD's mapping has {text:?} as an address of {name}, which is not put back: {error}"
+            )),
+        }
     }
     let change = LinkChange {
         alias: Some(String::new()),

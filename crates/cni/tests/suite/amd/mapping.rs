@@ -118,6 +118,117 @@ fn a_mapping_from_before_a_reboot_adds_no_stale_address() {
     assert!(mappings(&bed).get(BDF).is_none());
 }
 
+/// Ends the pod's namespace as it is for hardware: what is in it falls back to the node, under the pod's name.
+fn dies(bed: &Bed, pod: &Pod) {
+    if pod.link().is_some() {
+        bed.fall_back(pod, "net1");
+        bed.sysfs(BDF, "net1");
+    } else {
+        pod.end();
+    }
+}
+
+#[test]
+fn after_a_kill_anywhere_in_the_del_of_what_amds_plugin_attached_its_addresses_come_back() {
+    let Some(bed) = plain("amd mapping, killed in DEL") else {
+        return;
+    };
+    for fallen in [false, true] {
+        let attached = |container: &str| {
+            let pod = pod(&bed, container);
+            attached_by_amd(&bed, &pod, "net1");
+            if fallen {
+                dies(&bed, &pod);
+            }
+            pod
+        };
+        let again = || {
+            bed.node().ip("link del rail7");
+            std::fs::remove_dir_all(bed.stage.root().join("sys")).unwrap();
+        };
+        let points = attached(&format!("count-{fallen}")).points("DEL");
+        is_home(&bed);
+        again();
+        let way = if fallen {
+            "device-renamed"
+        } else {
+            "device-home"
+        };
+        assert_eq!(
+            points,
+            ["mapping-marked", way, "state-restored", "mapping-struck"]
+        );
+        for (n, name) in points.iter().enumerate() {
+            for alive in [true, false] {
+                let pod = attached(&format!("{fallen}-{n}-{alive}"));
+                pod.killed("DEL", n);
+                if !alive && !fallen {
+                    dies(&bed, &pod);
+                }
+                if alive {
+                    pod.del();
+                } else {
+                    pod.del_blind();
+                }
+                println!("killed after {name}, fallen back: {fallen}, alive: {alive}");
+                is_home(&bed);
+                again();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_del_that_was_cut_short_before_a_reboot_is_not_finished_after_it() {
+    let Some(bed) = plain("amd mapping, killed in DEL, rebooted") else {
+        return;
+    };
+    let pod = pod(&bed, "c1");
+    attached_by_amd(&bed, &pod, "net1");
+    assert!(pod.killed_at("DEL", "device-home"));
+    let mut map = mappings(&bed);
+    map[BDF]["restoring"] = json!("00000000-0000-0000-0000-000000000000");
+    write(&bed, &map);
+    pod.end();
+    bed.node().ip("addr add 10.3.3.3/24 dev rail7");
+    pod.del();
+    assert_eq!(bed.node().addresses("rail7"), ["10.3.3.3/24"]);
+    assert!(mappings(&bed).get(BDF).is_none());
+}
+
+#[test]
+fn a_del_that_was_cut_short_leaves_an_entry_that_amds_plugin_reads_as_its_own() {
+    let Some(bed) = plain("amd mapping, killed in DEL, AMD's DEL") else {
+        return;
+    };
+    let pod = pod(&bed, "c1");
+    attached_by_amd(&bed, &pod, "net1");
+    let mut theirs = mappings(&bed);
+    theirs[BDF]["aKeyOfTomorrow"] = json!([7]);
+    write(&bed, &theirs);
+    assert!(pod.killed_at("DEL", "device-home"));
+    let mut left = mappings(&bed);
+    let mark = left[BDF].as_object_mut().unwrap().remove("restoring");
+    assert!(mark.is_some_and(|boot| boot.is_string()));
+    assert_eq!(left, theirs, "all but the mark is as it was");
+}
+
+#[test]
+fn an_address_of_the_mapping_that_is_none_keeps_no_other_from_coming_back() {
+    let Some(bed) = plain("amd mapping, no address") else {
+        return;
+    };
+    let pod = pod(&bed, "c1");
+    attached_by_amd(&bed, &pod, "net1");
+    let mut map = mappings(&bed);
+    map[BDF]["hostInterfaceIPs"] = json!(["10.0.7.300/31", "10.0.7.0/31", "", "2001:db8:7::1/64"]);
+    write(&bed, &map);
+    let said = pod.call("DEL");
+    assert_eq!(said.ok(), "", "{said:?}");
+    assert!(said.stderr.contains("10.0.7.300/31"), "{said:?}");
+    is_home(&bed);
+}
+
 #[test]
 fn our_add_leaves_what_amds_del_needs() {
     let Some(bed) = bed("amd our ADD, AMD's DEL") else {
