@@ -159,6 +159,75 @@ fn a_late_del_never_touches_a_vf_that_another_pod_has() {
 }
 
 #[test]
+fn a_del_without_a_namespace_frees_the_vf_though_the_pod_lives() {
+    let Some(bed) = bed("sriov blind DEL, living pod") else {
+        return;
+    };
+    let before = bed.picture("dev0");
+    let allocation = file(&bed, &format!("pci/{VF}"));
+    let old = pod(&bed, "old");
+    old.add();
+    old.del_blind();
+    assert_eq!(bed.picture("dev0"), before);
+    assert!(!allocation.exists());
+    assert!(!file(&bed, "old-net1").exists());
+    let new = pod(&bed, "new");
+    new.add();
+    let has = || std::fs::read_to_string(&allocation).unwrap();
+    assert_eq!(has(), new.netns.path());
+    old.del_blind();
+    old.del();
+    assert_eq!(has(), new.netns.path(), "a late DEL leaves it alone");
+    assert_eq!(new.addresses(), ["192.0.2.99/24"]);
+    new.del();
+    assert_eq!(bed.picture("dev0"), before);
+    assert!(!allocation.exists());
+}
+
+#[test]
+fn after_a_kill_anywhere_in_a_del_without_a_namespace_the_vf_is_free() {
+    let Some(bed) = bed("sriov blind DEL, killed") else {
+        return;
+    };
+    let before = bed.picture("dev0");
+    let counted = pod(&bed, "count");
+    counted.add();
+    let del = counted.points("DEL");
+    assert!(del.iter().any(|p| p == "record-removed"), "{del:?}");
+    for (n, name) in del.iter().enumerate() {
+        let old = pod(&bed, &format!("d{n}"));
+        old.add();
+        let blind = [
+            ("CNI_NETNS", String::new()),
+            ("MOOR_CNI_DIE_AT", (n + 1).to_string()),
+        ];
+        let said = old.call_with("DEL", &blind);
+        assert!(matches!(said.code, None | Some(137)), "{said:?}");
+        old.del_blind();
+        assert_eq!(bed.picture("dev0"), before, "killed after {name}");
+        let new = pod(&bed, &format!("n{n}"));
+        new.add();
+        new.del();
+    }
+}
+
+#[test]
+fn a_del_without_a_namespace_leaves_the_allocation_of_another_that_lives() {
+    let Some(bed) = bed("sriov blind DEL, another's allocation") else {
+        return;
+    };
+    let before = bed.picture("dev0");
+    let other = bed.stage.sandbox.netns("other");
+    let allocation = file(&bed, &format!("pci/{VF}"));
+    let old = pod(&bed, "old");
+    old.add();
+    std::fs::write(&allocation, other.path()).unwrap();
+    old.del_blind();
+    assert_eq!(bed.picture("dev0"), before);
+    assert_eq!(std::fs::read_to_string(&allocation).unwrap(), other.path());
+}
+
+#[test]
 fn an_allocation_of_a_living_pod_is_obeyed_and_one_of_a_dead_pod_is_not() {
     let Some(bed) = bed("sriov allocation") else {
         return;

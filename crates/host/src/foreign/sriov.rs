@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::{self, Lock, LockError};
 use crate::pci::Bdf;
-use crate::record::Record;
+use crate::record::{Owner, Record};
 
 /// As long as the original waits.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -120,6 +120,9 @@ pub struct Cached {
     /// Written by us, with a record beside it. The record goes first, so where it is gone the VF is home.
     #[serde(default)]
     pub recorded: bool,
+    /// Written by us as well: whose the record was, for a DEL that was cut short after the record went.
+    #[serde(default, rename = "recordOwner")]
+    pub owner: Option<Owner>,
 }
 
 impl Cached {

@@ -8,6 +8,8 @@ use std::path::Path;
 use mooring_api::net::{Link, LinkChange, Vf, VfChange, VfLinkState, VfRate, VfVlan, VlanProtocol};
 use mooring_attach::cni::CniError;
 use mooring_host::device::{Mover, Selector, look_up};
+use mooring_host::pci::Bdf;
+use mooring_host::record::Record;
 use mooring_host::{Change, Netns, vf};
 
 use super::state::{Cached, State, cache_name, cached, dir};
@@ -20,10 +22,11 @@ pub(super) fn give_back(call: &Call) -> Result<(), CniError> {
     let name = cache_name(call.container(), call.ifname());
     let path = dir(call).join(&name);
     let cached = cached(call, &path)?;
-    let device = match &cached {
-        Some(cached) => Some(cached.device.clone()),
-        None => recorded(&mover, call)?,
-    };
+    let device = cached.as_ref().map(|cached| &cached.device);
+    let record = recorded(&mover, call, device)?;
+    let device = device
+        .or_else(|| record.as_ref()?.device.pci.as_ref())
+        .cloned();
     let Some(device) = device else {
         // Nothing of this attachment is left, or it never began.
         return Ok(());
@@ -35,7 +38,9 @@ pub(super) fn give_back(call: &Call) -> Result<(), CniError> {
         .map_err(failed)?;
     let pod = call.request.netns.as_deref();
     if !returned.is_nothing() {
-        return state.remove_of(pod);
+        // The path and the id of an owner of another boot may be anybody's now.
+        let record = record.filter(|record| record.boot == mover.boot().id);
+        return state.remove_of(pod, record.map(|record| record.owner).as_ref());
     }
     match cached {
         Some(cached) => by_cache(&mover, &[call.ifname()], pod, &cached, &state),
@@ -43,16 +48,15 @@ pub(super) fn give_back(call: &Call) -> Result<(), CniError> {
     }
 }
 
-/// The VF of this attachment's record.
-fn recorded(mover: &Mover, call: &Call) -> Result<Option<mooring_host::pci::Bdf>, CniError> {
+/// This attachment's record, of that VF where one is known.
+fn recorded(mover: &Mover, call: &Call, device: Option<&Bdf>) -> Result<Option<Record>, CniError> {
     let records = mover.records().all().map_err(|e| failed(e.into()))?;
-    let mine = records
-        .into_iter()
-        .map(|(_, record)| record)
-        .find(|record| {
-            record.owner.holder == call.container() && record.owner.ifname == call.ifname()
-        });
-    Ok(mine.and_then(|record| record.device.pci))
+    let mut records = records.into_iter().map(|(_, record)| record);
+    Ok(records.find(|record| {
+        record.owner.holder == call.container()
+            && record.owner.ifname == call.ifname()
+            && (device.is_none() || record.device.pci.as_ref() == device)
+    }))
 }
 
 /// GC: cached configurations of this network that belong to no valid attachment. Those with a record were given back before.
@@ -119,7 +123,7 @@ fn by_cache(
         return if own { Ok(()) } else { state.remove_cache() };
     }
     if cached.recorded {
-        return state.remove_of(pod);
+        return state.remove_of(pod, cached.owner.as_ref());
     }
     let allocated = state.allocated_to()?;
     let anothers = allocated.is_some_and(|path| {
@@ -134,7 +138,7 @@ fn by_cache(
     }
     settings(mover, cached)?;
     home(mover, ifnames, pod, cached)?;
-    state.remove_of(pod)
+    state.remove_of(pod, None)
 }
 
 /// The settings that the configuration had asked for, and the MAC, as sriov-cni restores them.

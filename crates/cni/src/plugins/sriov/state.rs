@@ -10,7 +10,7 @@ use mooring_host::Netns;
 use mooring_host::file::{self, Lock};
 use mooring_host::foreign::sriov::{self, Files, Original};
 use mooring_host::pci::{Bdf, VfOf};
-use mooring_host::record::Record;
+use mooring_host::record::{Owner, Record};
 use serde_json::Value;
 
 use super::keys::Wish;
@@ -105,13 +105,17 @@ impl State {
 
     /// Removes both; the allocation only where it is this namespace's, or that of one that is gone.
     pub(super) fn remove(&self, pod: &Netns) -> Result<(), CniError> {
-        self.remove_of(Some(pod.path()))
+        self.remove_of(Some(pod.path()), None)
     }
 
-    /// The same for a namespace that may have ended.
-    pub(super) fn remove_of(&self, pod: Option<&Path>) -> Result<(), CniError> {
+    /// The same for a namespace that may have ended, and for that of the owner whose VF is home: the call need not name it.
+    pub(super) fn remove_of(
+        &self,
+        pod: Option<&Path>,
+        owner: Option<&Owner>,
+    ) -> Result<(), CniError> {
         if let Some(path) = self.allocated_to()?
-            && (Some(path.as_path()) == pod || Netns::open(&path).is_err())
+            && (Some(path.as_path()) == pod || is_over(&path, owner))
         {
             file::remove(&self.0.allocation).map_err(io("remove", &self.0.allocation))?;
         }
@@ -123,6 +127,15 @@ impl State {
         file::remove(&self.0.cache).map_err(io("remove", &self.0.cache))?;
         Ok(())
     }
+}
+
+/// Whether nobody has a VF by an allocation that names this path: its namespace is gone, or is that of an owner who gave the VF back.
+fn is_over(path: &Path, owner: Option<&Owner>) -> bool {
+    let Ok(netns) = Netns::open(path) else {
+        return true;
+    };
+    // By both: a path may lead to another namespace by now, and so may an id.
+    owner.is_some_and(|owner| owner.netns == path && owner.netns_id == netns.id())
 }
 
 fn io<'a>(doing: &'a str, path: &'a Path) -> impl FnOnce(std::io::Error) -> CniError + 'a {
@@ -158,8 +171,12 @@ fn net_conf(call: &Call, wish: &Wish, of: &VfOf, record: &Record) -> Value {
         ("VFID", Value::from(of.index)),
         ("min_tx_rate", raw("min_tx_rate")),
         ("max_tx_rate", raw("max_tx_rate")),
-        // Not a field of theirs; a Go decoder passes over it.
+        // Not fields of theirs; a Go decoder passes over them.
         ("recorded", Value::from(true)),
+        (
+            "recordOwner",
+            serde_json::to_value(&record.owner).unwrap_or_default(),
+        ),
     ];
     for (key, value) in fields {
         map.set(key, value);
