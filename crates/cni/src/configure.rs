@@ -6,7 +6,7 @@
 //!
 //! Called by the main plugins' ADD, and [`check_configured`] by their CHECK. The rules are the reference's: an
 //! address belongs to the interface its index names; a route without a router goes via the first gateway of
-//! its family, else over the link; several routes to one destination stand side by side.
+//! its family, else over the link; several routes to one destination stand side by side, in IPv4 the newest first.
 //!
 //! One thing differs: nobody waits for duplicate address detection. Whoever wrote a static address or a pool into a
 //! configuration of ours has decided whose it is: there is none, and the address is announced. One that another IPAM
@@ -231,7 +231,8 @@ fn plan(index: u32, ips: &[&Ip], routes: &[CniRoute], dad: Dad) -> Vec<Change<'s
         change: LinkChange::up(),
     });
     for route in routes {
-        changes.push(Change::AppendRoute(planned(index, ips, route)));
+        // A default route of a further interface is meant to win over the one that the pod has.
+        changes.push(Change::PrependRoute(planned(index, ips, route)));
     }
     changes
 }

@@ -96,6 +96,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             index,
             change: LinkChange::up(),
         },
-        Change::AppendRoute(route),
+        Change::PrependRoute(route),
     ])?)
 }

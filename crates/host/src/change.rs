@@ -75,8 +75,11 @@ pub enum Change<'a> {
     DelAddr(Addr),
     /// Adds a route; another one of the same destination, table and metric refuses it.
     AddRoute(Route),
-    /// Adds a route behind others of the same destination, table and metric.
+    /// Adds a route behind others of the same destination, table and metric; only the same one with the same way refuses it.
     AppendRoute(Route),
+    /// Adds a route before others of the same destination, table and metric, so that it is the one that is taken. IPv6 knows
+    /// no order there: a further router is a further next hop, as with [`Change::AppendRoute`].
+    PrependRoute(Route),
     /// Adds a route, or replaces the one of the same destination, table and metric.
     SetRoute(Route),
     /// Takes a route away.
@@ -145,6 +148,7 @@ impl fmt::Display for Change<'_> {
             Self::DelAddr(a) => write!(f, "delete address {} of link {}", a.address, a.index),
             Self::AddRoute(r) => route(f, "add", r),
             Self::AppendRoute(r) => route(f, "append", r),
+            Self::PrependRoute(r) => route(f, "prepend", r),
             Self::SetRoute(r) => route(f, "set", r),
             Self::DelRoute(r) => route(f, "delete", r),
             Self::AddRule(r) => rule(f, "add", r),

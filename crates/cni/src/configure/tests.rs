@@ -58,9 +58,9 @@ fn a_route_without_a_router_takes_the_first_gateway_of_its_family_else_the_link(
             "set address 10.9.0.20/24 of link 7",
             "set address fd00::20/64 of link 7",
             "change link 7: up",
-            "append route to 0.0.0.0/0 via 10.1.2.1 by link 7 in table 254",
-            "append route to 10.5.0.0/16 via 10.1.2.9 by link 7 in table 254",
-            "append route to fd01::/64 by link 7 in table 254",
+            "prepend route to 0.0.0.0/0 via 10.1.2.1 by link 7 in table 254",
+            "prepend route to 10.5.0.0/16 via 10.1.2.9 by link 7 in table 254",
+            "prepend route to fd01::/64 by link 7 in table 254",
         ]
     );
 }
@@ -87,7 +87,7 @@ fn everything_a_route_can_say_is_said_to_the_kernel() {
             "priority": 50, "table": 100, "scope": 0}],
     }));
     let changes = changes(&result, Dad::Settled);
-    let Some(Change::AppendRoute(route)) = changes.last() else {
+    let Some(Change::PrependRoute(route)) = changes.last() else {
         panic!("{changes:?}");
     };
     assert_eq!(

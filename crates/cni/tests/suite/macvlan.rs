@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::conformance::peer::Peer;
 use crate::segment::{Segment, kind, mac};
+use crate::stage::Pod;
 
 #[test]
 fn a_pod_gets_a_child_of_the_master_with_its_addresses_and_routes() {
@@ -47,6 +48,69 @@ fn a_pod_gets_a_child_of_the_master_with_its_addresses_and_routes() {
     pod.del();
     assert!(pod.link().is_none());
     assert_eq!(segment.left_over(), [""; 0]);
+}
+
+/// The destinations and routers of a pod's IPv4 routes, then of its IPv6 ones, as the kernel looks through them.
+fn order(pod: &Pod) -> Vec<String> {
+    let mut seen = Vec::new();
+    for family in ["-4", "-6"] {
+        let text = pod.netns.ip(&format!("-j {family} route"));
+        let routes: Vec<Value> = serde_json::from_str(&text).unwrap();
+        let made = routes
+            .iter()
+            .filter(|r| r["protocol"] != "kernel" && r["dst"] != "fe80::/64");
+        for route in made {
+            let hops = route["nexthops"].as_array().cloned();
+            for hop in hops.unwrap_or_else(|| vec![route.clone()]) {
+                seen.push(format!(
+                    "{} {} {}",
+                    route["dst"], hop["gateway"], hop["dev"]
+                ));
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_route_goes_before_those_that_the_pod_has_as_with_the_reference() {
+    let what = "macvlan and a pod with default routes";
+    let Some(peer) = Peer::reference(what) else {
+        return;
+    };
+    let Some(segment) = Segment::new(what) else {
+        return;
+    };
+    let ipam = json!({"type": "static",
+        "addresses": [{"address": "10.1.2.20/24", "gateway": "10.1.2.1"},
+            {"address": "2001:db8::20/64", "gateway": "2001:db8::1"}],
+        "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"},
+            {"dst": "192.0.2.0/24", "gw": "10.1.2.2"}, {"dst": "192.0.2.0/24", "gw": "10.1.2.3"},
+            {"dst": "2001:db8:5::/48", "gw": "2001:db8::2"}, {"dst": "2001:db8:5::/48", "gw": "2001:db8::3"}]});
+    let orders = ["ours", "theirs"].map(|whose| {
+        let pod = segment.pod(whose, "macvlan", "").with("ipam", ipam.clone());
+        pod.netns.ip("link add eth0 type veth peer name other");
+        pod.netns.ip("link set other up");
+        pod.netns.ip("link set eth0 up");
+        pod.netns.ip("addr add 10.0.0.5/24 dev eth0");
+        pod.netns.ip("addr add fd00::5/64 dev eth0 nodad");
+        pod.netns.ip("route add default via 10.0.0.1");
+        pod.netns.ip("-6 route add default via fd00::1");
+        let once = order(&pod);
+        if whose == "ours" {
+            pod.add();
+            pod.add();
+        } else {
+            pod.clone().served_by(&peer.dir).add();
+        }
+        let all = order(&pod);
+        let leads = pod.netns.ip("route get 198.51.100.1");
+        assert!(leads.contains("via 10.1.2.1 dev net1"), "{whose}: {leads}");
+        pod.del();
+        assert_eq!(order(&pod), once, "{whose}");
+        all
+    });
+    assert_eq!(orders[0], orders[1]);
 }
 
 #[test]

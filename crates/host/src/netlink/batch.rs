@@ -82,6 +82,8 @@ fn encode(change: &Change<'_>) -> (Message, u16) {
         Change::DelAddr(a) => (Message::DelAddress(addr::delete(a)), 0),
         Change::AddRoute(r) => (Message::NewRoute(route::add(r)), NEW),
         Change::AppendRoute(r) => (Message::NewRoute(route::add(r)), APPEND),
+        // Neither exclusive nor replacing nor appending: as `ip route prepend` and the reference plugins' RouteAddEcmp.
+        Change::PrependRoute(r) => (Message::NewRoute(route::add(r)), NLM_F_CREATE),
         Change::SetRoute(r) => (Message::NewRoute(route::add(r)), REPLACE),
         Change::DelRoute(r) => (Message::DelRoute(route::delete(r)), 0),
         Change::AddRule(r) => (Message::NewRule(rule::encode(r)), NEW),

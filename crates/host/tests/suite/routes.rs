@@ -188,6 +188,46 @@ fn a_second_gateway_is_appended_and_keeps_its_place() {
 }
 
 #[test]
+fn a_route_that_is_prepended_is_the_one_that_is_taken() {
+    let Some(sandbox) = Sandbox::new("routes put before others") else {
+        return;
+    };
+    let netns = sandbox.netns("pod");
+    let mut netlink = netlink(&netns);
+    let (a, b) = links(&mut netlink);
+    let to = |dst: &str, router: &str, index| {
+        let route = Route::to(dst.parse().unwrap());
+        route.via(router.parse().unwrap()).dev(index)
+    };
+    let (four, six) = ("10.9.0.0/16", "fd09::/32");
+    netlink
+        .apply(&[
+            Change::AddRoute(to(four, "10.0.0.1", a)),
+            Change::AddRoute(to(six, "fd00::1", a)),
+        ])
+        .unwrap();
+    let later = [
+        Change::PrependRoute(to(four, "10.1.0.1", b)),
+        Change::PrependRoute(to(four, "10.1.0.2", b)),
+        Change::PrependRoute(to(six, "fd01::1", b)),
+    ];
+    netlink.apply(&later).unwrap();
+    let there = shown(&netns, "route show 10.9.0.0/16");
+    let routers: Vec<_> = (0..3).map(|nth| there[nth]["gateway"].clone()).collect();
+    assert_eq!(routers, ["10.1.0.2", "10.1.0.1", "10.0.0.1"]);
+    let taken = netns.ip("route get 10.9.0.1");
+    assert!(taken.contains("via 10.1.0.2 dev b0"), "{taken}");
+    // In IPv6 they are next hops of one route.
+    let there = shown(&netns, "-6 route show fd09::/32");
+    let hops = there[0]["nexthops"].as_array().unwrap();
+    assert_eq!(hops.len(), 2, "{there}");
+    for change in later {
+        let again = netlink.apply(&[change]).unwrap_err();
+        assert!(again.is_present(), "{again}");
+    }
+}
+
+#[test]
 fn a_route_that_ends_is_read_with_its_end() {
     let Some(sandbox) = Sandbox::new("a route that ends") else {
         return;
