@@ -25,7 +25,7 @@ use crate::call::Call;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Keys {
-    /// The link below; empty for the default route's.
+    /// The link below; empty for the default route's, in the pod where the master is there.
     pub(crate) master: String,
     /// 0 for the master's.
     mtu: i64,
@@ -99,7 +99,7 @@ pub(crate) fn add(
     let mut inside = open_netlink(&pod)?;
     let mut node = open_node()?;
     let master = if keys.link_in_container {
-        master_inside(&mut inside, &keys.master)?
+        master_inside(call, &mut inside, &keys.master)?
     } else {
         hold_master(call, &mut node, keys, &pod)?
     };
@@ -166,36 +166,59 @@ fn hold_master(
     })
 }
 
-fn master_inside(inside: &mut Netlink, name: &str) -> Result<Link, CniError> {
+/// The master in the pod; where none is named, the link of the pod's default route.
+fn master_inside(call: &Call, inside: &mut Netlink, name: &str) -> Result<Link, CniError> {
+    let mut find = |name: &str| {
+        let link = inside.link(name);
+        link.map_err(|e| failed("cannot look for the master", &e))
+    };
+    let own = call.ifname();
     if name.is_empty() {
-        let why = "missing; with linkInContainer there is no default";
-        return Err(CniError::config("master", why));
+        // What an earlier ADD of this attachment left behind may have a default route too.
+        let left = find(own)?.filter(|link| link.name == own);
+        return default_link(inside, left.map(|link| link.index))?.ok_or_else(|| {
+            CniError::config(
+                "master",
+                "missing, and the container has no default route to take its interface from",
+            )
+        });
     }
-    let link = inside
-        .link(name)
-        .map_err(|e| failed("cannot look for the master", &e))?;
-    link.ok_or_else(|| {
-        CniError::config(
-            "master",
-            format!("there is no link {name} in the container"),
-        )
-    })
+    match find(name)? {
+        None => {
+            let why = format!("there is no link {name} in the container");
+            Err(CniError::config("master", why))
+        }
+        // It would be taken for a leftover, and be removed.
+        Some(link) if link.name == own => {
+            let why = format!("{own} is the interface itself, by CNI_IFNAME");
+            Err(CniError::config("master", why))
+        }
+        Some(link) => Ok(link),
+    }
 }
 
-/// The link of the first default route, IPv4 first, as the reference plugins choose it.
+/// The link of the node's first default route, IPv4 first, as the reference plugins choose it.
 pub(crate) fn default_master(node: &mut Netlink) -> Result<Option<Link>, CniError> {
-    let routes = node
+    default_link(node, None)
+}
+
+/// The link of the first default route of the socket's namespace that leaves by another link than `but`.
+fn default_link(netlink: &mut Netlink, but: Option<u32>) -> Result<Option<Link>, CniError> {
+    let routes = netlink
         .routes(None)
         .map_err(|e| failed("cannot read the routes", &e))?;
     let is_default = |route: &&Route| {
-        route.dst.is_default() && route.table == mooring_api::net::TABLE_MAIN && route.oif.is_some()
+        route.dst.is_default()
+            && route.table == mooring_api::net::TABLE_MAIN
+            && route.oif.is_some()
+            && route.oif != but
     };
     let first = routes
         .iter()
         .filter(is_default)
         .min_by_key(|route| (route.family(), route.metric.unwrap_or(0)));
     match first.and_then(|route| route.oif) {
-        Some(index) => node
+        Some(index) => netlink
             .link_at(index)
             .map_err(|e| failed("cannot look for the master", &e)),
         None => Ok(None),

@@ -1,7 +1,7 @@
 //! ipvlan: the pod gets a child of a link of the node that shares its MAC.
 //!
-//! Stands alone with an IPAM plugin, or in a list behind a plugin whose addresses it takes over; then the interface of the
-//! earlier result is the master unless the configuration names one.
+//! Stands alone with an IPAM plugin, or in a list behind another plugin; then the interface of the earlier result is the master
+//! unless the configuration names one, and its addresses are taken over unless there is an IPAM plugin.
 //!
 //! Easy to get wrong: DEL must not look for the master. It may be gone, and with it the default route that would name it.
 
@@ -39,7 +39,6 @@ impl Checked {
         let given = given(call);
         if child.master.is_empty()
             && let Some(prev) = &call.config().prev
-            && call.config().ipam.is_none()
         {
             child.master = chained_master(prev)?;
         }
@@ -120,9 +119,10 @@ impl Plugin for Ipvlan {
         mode(&call.config().keys::<Keys>()?.mode)?;
         let keys = child::Keys::read(call)?;
         keys.mtu(None)?;
-        if keys.master.is_empty() && call.config().ipam.is_none() {
-            // In a list it takes the interface that the plugin before it makes, and there is none yet.
-            return Ok(());
+        if keys.master.is_empty() {
+            // In a list it takes the interface that the plugin before it makes, and there is none yet. Nothing here says whether
+            // it stands in one, and a node must not be called unfit for want of a default route that nobody needs.
+            return call.ipam_status();
         }
         child::status(call, &keys, |_| Ok(()))
     }

@@ -39,9 +39,25 @@ fn bad_values_are_named() {
     assert_eq!(segment.stage.held(), 0);
 }
 
+#[test]
+fn status_without_a_master_asks_only_for_addresses() {
+    let Some(segment) = Segment::new("ipvlan STATUS") else {
+        return;
+    };
+    // The node has no default route; whether one is needed is known when there is a plugin before this one, or none.
+    let pod = segment.pooled("c1", "ipvlan").with("master", json!(""));
+    pod.call("STATUS").ok();
+    let empty = json!({"type": "nobodys"});
+    let (code, text) = pod.clone().with("ipam", empty).refuse("STATUS");
+    assert_eq!(code, 50, "{text}");
+    let (code, text) = pod.with("master", json!("eth9")).refuse("STATUS");
+    assert_eq!((code, text.contains("eth9")), (50, true), "{text}");
+}
+
 mod uml {
     use serde_json::{Value, json};
 
+    use crate::conformance::bed::Shown as _;
     use crate::conformance::peer::Peer;
     use crate::segment::{Segment, kind, mac};
 
@@ -95,6 +111,64 @@ mod uml {
         assert!(routes.contains("192.0.2.0/24 via 10.1.2.1"), "{routes}");
         pod.check(&result).ok();
         pod.del();
+    }
+
+    #[test]
+    #[ignore = "kernel: uml"]
+    fn ipvlan_with_addresses_of_its_own_still_takes_the_master_of_an_earlier_plugin() {
+        let what = "ipvlan chained with ipam";
+        let Some(peer) = Peer::reference(what) else {
+            return;
+        };
+        let segment = segment(what);
+        // What a plugin alone would take.
+        let node = &segment.stage.node;
+        node.ip("link add eth0 type dummy");
+        node.ip("link set eth0 up");
+        node.ip("addr add 10.0.0.5/24 dev eth0");
+        node.ip("route add default via 10.0.0.1");
+        let index = node.link("eth1").unwrap()["ifindex"].clone();
+        let prev = json!({"cniVersion": "1.1.0", "interfaces": [{"name": "eth1"}],
+            "ips": [{"address": "10.1.2.30/24", "interface": 0}]});
+        let pod = segment
+            .pod("c1", "ipvlan", "10.1.2.40/24")
+            .with("master", Value::Null)
+            .with("prevResult", prev);
+        for add in [pod.clone().served_by(&peer.dir), pod.clone()] {
+            let result = add.add();
+            assert_eq!(pod.link().unwrap()["link_index"], index);
+            assert_eq!(pod.addresses(), ["10.1.2.40/24"]);
+            pod.check(&result).ok();
+            pod.del();
+        }
+        let two = json!({"cniVersion": "1.1.0", "interfaces": [{"name": "a"}, {"name": "b"}]});
+        let (code, text) = pod.with("prevResult", two).refuse("ADD");
+        assert_eq!((code, text.contains("master")), (7, true), "{text}");
+    }
+
+    #[test]
+    #[ignore = "kernel: uml"]
+    fn ipvlan_in_a_list_may_have_its_master_in_the_pod_and_is_checked() {
+        let segment = segment("ipvlan chained in the container");
+        let prev = json!({"cniVersion": "1.1.0", "interfaces": [{"name": "eth0"}],
+            "ips": [{"address": "10.1.2.30/24", "interface": 0}]});
+        let config = json!({"type": "ipvlan", "linkInContainer": true, "prevResult": prev});
+        let pod = segment.stage.pod("c1", config);
+        pod.netns.ip("link add eth0 type dummy");
+        pod.netns.ip("link set eth0 up");
+        let result = pod.add();
+        assert_eq!(pod.link().unwrap()["link"], "eth0");
+        pod.check(&result).ok();
+        // Alone it takes the pod's default route.
+        pod.del();
+        pod.netns.ip("addr add 10.0.0.5/24 dev eth0");
+        pod.netns.ip("route add default via 10.0.0.1");
+        let ipam = json!({"type": "static", "addresses": [{"address": "10.1.2.40/24"}]});
+        let alone = pod.with("prevResult", Value::Null).with("ipam", ipam);
+        let result = alone.add();
+        assert_eq!(alone.link().unwrap()["link"], "eth0");
+        alone.check(&result).ok();
+        alone.del();
     }
 
     #[test]

@@ -419,6 +419,60 @@ fn the_master_may_be_in_the_pod() {
 }
 
 #[test]
+fn the_pods_default_route_names_a_master_in_the_pod() {
+    let what = "macvlan in the container without master";
+    let Some(peer) = Peer::reference(what) else {
+        return;
+    };
+    let Some(segment) = Segment::new(what) else {
+        return;
+    };
+    let ipam = json!({"type": "static",
+        "addresses": [{"address": "10.1.2.20/24", "gateway": "10.1.2.1"}],
+        "routes": [{"dst": "0.0.0.0/0"}]});
+    let config = json!({"type": "macvlan", "linkInContainer": true, "ipam": ipam});
+    let pod = segment.stage.pod("c1", config);
+    let (code, text) = pod.refuse("ADD");
+    assert_eq!(code, 7, "{text}");
+    assert!(
+        text.contains("the container has no default route"),
+        "{text}"
+    );
+    pod.netns.ip("link add eth0 type veth peer name other");
+    pod.netns.ip("link set eth0 up");
+    pod.netns.ip("addr add 10.0.0.5/24 dev eth0");
+    pod.netns.ip("route add default via 10.0.0.1");
+    let below = || pod.link().unwrap()["link"].clone();
+    pod.clone().served_by(&peer.dir).add();
+    assert_eq!(below(), "eth0");
+    pod.del();
+    let result = pod.add();
+    assert_eq!(below(), "eth0");
+    pod.check(&result).ok();
+    // Its own route is the first default route of the pod now.
+    pod.add();
+    assert_eq!(below(), "eth0");
+    pod.del();
+    assert!(pod.link().is_none());
+}
+
+#[test]
+fn no_interface_is_its_own_master() {
+    let Some(segment) = Segment::new("macvlan on itself") else {
+        return;
+    };
+    let first = segment.pod("c1", "macvlan", "10.1.2.20/24");
+    first.add();
+    let second = first
+        .clone()
+        .with("master", json!("net1"))
+        .with("linkInContainer", json!(true));
+    let (code, text) = second.refuse("ADD");
+    assert_eq!((code, text.contains("master")), (7, true), "{text}");
+    assert!(first.link().is_some());
+}
+
+#[test]
 fn a_pool_that_is_empty_leaves_no_interface() {
     let Some(segment) = Segment::new("macvlan and an exhausted pool") else {
         return;

@@ -97,21 +97,21 @@ pub(crate) fn check(
             "{name} had MAC {mac} and has {now}"
         )));
     }
-    if keys.link_in_container {
-        master_inside(&mut inside, &keys.master)?;
-    } else {
-        check_master(keys, &link)?;
+    // Where the configuration names none, the default route or the earlier plugin that did may say something else today, and the
+    // attachment is none the worse for it.
+    if !keys.master.is_empty() {
+        if keys.link_in_container {
+            master_inside(call, &mut inside, &keys.master)?;
+        } else {
+            check_master(keys, &link)?;
+        }
     }
     check_configured(&pod, name, prev)?;
     call.ipam_check()
 }
 
-/// Whether the child is still that of the master. Where the configuration names none, the default route or the earlier plugin
-/// that did may say something else today, and the attachment is none the worse for it.
+/// Whether the child is still that of the master.
 fn check_master(keys: &Keys, child: &Link) -> Result<(), CniError> {
-    if keys.master.is_empty() {
-        return Ok(());
-    }
     let mut node = open_node()?;
     let found = node
         .link(&keys.master)
