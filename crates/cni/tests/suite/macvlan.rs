@@ -304,6 +304,68 @@ fn an_add_that_is_repeated_gives_one_interface_and_one_address() {
     assert_eq!(segment.stage.held(), 0);
 }
 
+/// `passthru` allows one child: a leftover is in the way of the next one even under another name.
+fn passthru_again(segment: &Segment) {
+    let pod = segment
+        .pooled("c1", "macvlan")
+        .with("mode", json!("passthru"));
+    let first = pod.add();
+    let second = pod.add();
+    assert_eq!(first["ips"], second["ips"]);
+    assert_eq!(pod.addresses().len(), 1);
+    assert_eq!(segment.stage.held(), 1);
+    // Another pod takes neither the interface nor the address.
+    let other = segment
+        .pooled("c2", "macvlan")
+        .with("mode", json!("passthru"));
+    other.refuse("ADD");
+    assert_eq!(pod.addresses().len(), 1);
+    assert_eq!(segment.stage.held(), 1);
+    pod.del();
+    assert_eq!(segment.stage.held(), 0);
+    other.add();
+    other.del();
+}
+
+#[test]
+fn a_passthru_add_that_is_repeated_keeps_its_address() {
+    let Some(segment) = Segment::new("macvlan passthru ADD twice") else {
+        return;
+    };
+    passthru_again(&segment);
+}
+
+/// Linux 6.1 looks for the name on the node, and so says first that there is a passthru child.
+mod qemu {
+    use serde_json::json;
+
+    use crate::segment::{Segment, kind};
+
+    #[test]
+    #[ignore = "kernel: qemu"]
+    fn macvlan_passthru_repeated_on_an_older_kernel_keeps_its_address() {
+        let segment = Segment::new("macvlan passthru ADD twice").expect("root, with namespaces");
+        super::passthru_again(&segment);
+    }
+
+    #[test]
+    #[ignore = "kernel: qemu"]
+    fn macvlan_passthru_killed_before_its_name_is_made_again() {
+        let segment = Segment::new("macvlan passthru killed").expect("root, with namespaces");
+        let pod = segment
+            .pooled("c1", "macvlan")
+            .with("mode", json!("passthru"));
+        segment.stage.node.ip("link add net1 type dummy");
+        assert!(pod.killed_at("ADD", "child-made-temporarily"));
+        segment.stage.node.ip("link del net1");
+        pod.add();
+        assert_eq!(kind(&pod.link().unwrap()).0, "macvlan");
+        assert_eq!(segment.stage.held(), 1);
+        pod.del();
+        assert_eq!(segment.stage.held(), 0);
+    }
+}
+
 #[test]
 fn del_succeeds_twice_without_namespace_and_without_master() {
     let Some(segment) = Segment::new("macvlan DEL") else {

@@ -2,7 +2,8 @@
 //!
 //! Called by [`super::add`]. Easy to get wrong: `EEXIST` has three meanings. The name is taken in the pod by what an earlier ADD
 //! of the same attachment left behind (removed, made again), in the pod by somebody else (an error), or on the node, where
-//! older kernels make the link first (made under another name and renamed in the pod).
+//! older kernels make the link first (made under another name and renamed in the pod). And it is not the only answer that a
+//! leftover gives: those kernels do not see its name, and say of a second passthru child that its arguments are wrong (`EINVAL`).
 
 use mooring_api::net::{Link, LinkChange, LinkKind, NewLink};
 use mooring_attach::cni::{CniError, CniResult, Interface};
@@ -38,9 +39,14 @@ impl Attempt<'_> {
         };
         fault::point("child-addressed");
         let has_early = early.is_some();
+        let kind = wanted.kind.clone();
         let made = self.make(wanted);
         fault::point("child-made");
-        let link = made.map_err(|error| undo_if(call, has_early, error))?;
+        let link = made.map_err(|error| {
+            // What an earlier ADD made may still answer for its address, which is this one's too: DEL gives that back.
+            let free = has_early && !self.is_left(&kind);
+            undo_if(call, free, error)
+        })?;
         match self.finish(master, &link, early) {
             Ok(result) => Ok((link, result)),
             Err((error, has_addresses)) => {
@@ -114,10 +120,8 @@ impl Attempt<'_> {
         let mut first = wanted.clone();
         name.clone_into(&mut first.name);
         let mut made = self.make_as(first.clone());
-        if let Err(error) = &made
-            && error.is_present()
-            && self.clear(name, &wanted.kind)?
-        {
+        // Whatever the kernel says: a leftover may be in the way by more than its name.
+        if made.is_err() && self.clear_all(&wanted.kind)? {
             made = self.make_as(first);
         }
         match made {
@@ -174,8 +178,24 @@ impl Attempt<'_> {
         }
     }
 
-    /// Removes what an earlier ADD of this attachment left in the pod; says whether there was something. Another kind of link
-    /// under that name is somebody else's.
+    /// Removes what an earlier ADD of this attachment left in the pod, under either name; says whether there was something.
+    fn clear_all(&mut self, kind: &LinkKind) -> Result<bool, CniError> {
+        let named = self.clear(self.call.ifname(), kind)?;
+        let temporary = self.clear(&temporary_name(self.call), kind)?;
+        Ok(named || temporary)
+    }
+
+    /// Whether the interface of an earlier ADD is in the pod, or nobody can tell.
+    fn is_left(&mut self, kind: &LinkKind) -> bool {
+        let name = self.call.ifname();
+        match self.inside.link(name) {
+            Ok(seen) => seen.is_some_and(|link| is_own(&link, name, kind)),
+            Err(_) => true,
+        }
+    }
+
+    /// Removes what an earlier ADD of this attachment left under that name; says whether there was something. Another kind of
+    /// link is somebody else's.
     fn clear(&mut self, name: &str, kind: &LinkKind) -> Result<bool, CniError> {
         let seen = self
             .inside
@@ -184,8 +204,7 @@ impl Attempt<'_> {
         let Some(link) = seen else {
             return Ok(false);
         };
-        // The kernel finds a link by its further names too; under such a one it is not the one we made.
-        if link.kind.word() != kind.word() || link.name != name {
+        if !is_own(&link, name, kind) {
             return Err(CniError::env(format!(
                 "CNI_IFNAME: {name} exists in the container already and is no {}",
                 kind.word()
@@ -198,6 +217,12 @@ impl Attempt<'_> {
             _ => Ok(true),
         }
     }
+}
+
+/// Whether a link that was found by that name is one that we made.
+fn is_own(link: &Link, name: &str, kind: &LinkKind) -> bool {
+    // The kernel finds a link by its further names too; under such a one it is not ours.
+    link.kind.word() == kind.word() && link.name == name
 }
 
 /// What a second one of a kind means.
@@ -285,8 +310,13 @@ mod tests {
             names()
         );
         // The name is taken after all: nothing is left under the other one.
-        let error = attempt.make_and_rename(wanted, &first).unwrap_err();
+        let error = attempt.make_and_rename(wanted.clone(), &first).unwrap_err();
         assert!(error.msg.contains("net1"), "{error}");
         assert_eq!(names().lines().count(), 1, "{}", names());
+        // The one that is there keeps its address; another kind of link has none of ours.
+        assert!(attempt.is_left(&wanted.kind));
+        assert!(!attempt.is_left(&LinkKind::Dummy));
+        assert!(attempt.clear_all(&wanted.kind).unwrap());
+        assert!(!attempt.is_left(&wanted.kind));
     }
 }
