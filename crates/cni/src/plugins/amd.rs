@@ -68,7 +68,7 @@ impl Plugin for AmdHostDevice {
 
     fn gc(&self, call: &Call) -> Result<(), CniError> {
         let mut errors = Vec::new();
-        errors.extend(attach::gc(call).err());
+        errors.extend(attach::gc(call, |_| false).err());
         let struck = mover(call).and_then(|mover| mapping::strike(call, &mover));
         errors.extend(struck.err());
         errors.extend(call.ipam_gc().err());

@@ -55,7 +55,7 @@ impl Plugin for HostDevice {
 
     fn gc(&self, call: &Call) -> Result<(), CniError> {
         let mut errors = Vec::new();
-        errors.extend(attach::gc(call).err());
+        errors.extend(attach::gc(call, |_| false).err());
         errors.extend(call.ipam_gc().err());
         CniError::all(errors).map_or(Ok(()), Err)
     }

@@ -125,7 +125,12 @@ impl Plugin for Sriov {
 
     fn gc(&self, call: &Call) -> Result<(), CniError> {
         let mut errors = Vec::new();
-        errors.extend(attach::gc(call).err());
+        let recorded = mover(call).and_then(|mover| {
+            attach::gc(call, |record| {
+                restore::is_given_away(call, &mover, record, None)
+            })
+        });
+        errors.extend(recorded.err());
         errors.extend(restore::gc(call).err());
         errors.extend(call.ipam_gc().err());
         CniError::all(errors).map_or(Ok(()), Err)

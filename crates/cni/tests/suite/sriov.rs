@@ -328,6 +328,46 @@ fn gc_sweeps_what_no_valid_attachment_has_by_record_and_by_file() {
 }
 
 #[test]
+fn a_vf_that_sriov_cni_gave_to_another_pod_stays_there_whatever_the_old_one_left() {
+    let Some(bed) = bed("sriov given away by the original") else {
+        return;
+    };
+    let old = pod(&bed, "old").with("cniVersion", json!("1.1.0"));
+    old.add();
+    let record = bed.records();
+    // What the original's DEL of one and ADD of the other do.
+    bed.fall_back(&old, "net1");
+    bed.node().ip("link set net1 down");
+    bed.node().ip("link set net1 name dev0");
+    let stale = std::fs::read(file(&bed, "old-net1")).unwrap();
+    let new = pod(&bed, "new");
+    attached_by_the_original(&bed, &new);
+    let allocation = file(&bed, &format!("pci/{VF}"));
+    let stays = |what: &str| {
+        assert!(new.link().is_some(), "{what}");
+        let named = std::fs::read_to_string(&allocation).unwrap();
+        assert_eq!(named, new.netns.path(), "{what}");
+        assert!(file(&bed, "new-net1").exists(), "{what}");
+        assert!(!file(&bed, "old-net1").exists(), "{what}");
+    };
+    old.del_blind();
+    stays("a late DEL");
+    assert_eq!(bed.records(), record, "it knows what the VF was");
+    let keeper = pod(&bed, "keeper").with("cniVersion", json!("1.1.0"));
+    // A cache of the original's that its own DEL never came for.
+    let mut theirs: Value = serde_json::from_slice(&stale).unwrap();
+    theirs.as_object_mut().unwrap().remove("recorded");
+    for left in [stale, theirs.to_string().into_bytes()] {
+        std::fs::write(file(&bed, "old-net1"), left).unwrap();
+        keeper.gc(&["new"]);
+        stays("GC");
+        for file in bed.records() {
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+}
+
+#[test]
 fn gc_finds_an_interface_with_a_dash_in_its_name() {
     let Some(bed) = bed("sriov GC of net-1") else {
         return;

@@ -237,13 +237,14 @@ fn in_pod(
         let link = inside
             .link(name)
             .map_err(|e| CniError::internal(format!("cannot look for {name}")).because(&e))?;
-        // What says that it is another device is left where it is.
-        if let Some(link) = link
-            && link
-                .device
-                .as_deref()
-                .is_none_or(|bus| bus == key || !bus.contains(':'))
-        {
+        let Some(link) = link else { continue };
+        let is_it = match link.device.as_deref() {
+            // What says that it is another device is left where it is.
+            Some(bus) => bus == key || !bus.contains(':'),
+            // Under the host's name a link that says nothing may be the pod's own; what was moved there has that name as alias.
+            None => name == call.ifname() || link.alias.as_deref() == Some(name),
+        };
+        if is_it {
             return Ok(Some(link));
         }
     }

@@ -236,13 +236,14 @@ pub(crate) fn check(call: &Call) -> Result<(), CniError> {
     Ok(())
 }
 
-/// Brings home what no valid attachment of this network has.
-pub(crate) fn gc(call: &Call) -> Result<(), CniError> {
+/// Brings home what no valid attachment of this network has, but for what `is_anothers` says is not its record's any more.
+pub(crate) fn gc(call: &Call, is_anothers: impl Fn(&Record) -> bool) -> Result<(), CniError> {
     let group = group(call);
     let valid = &call.config().valid;
     let returned = mover(call)?.give_back_invalid(|record| {
         let owner = &record.owner;
         owner.group != group
+            || is_anothers(record)
             || valid
                 .iter()
                 .any(|a| a.container == owner.holder && a.ifname == owner.ifname)

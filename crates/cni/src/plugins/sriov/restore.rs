@@ -3,6 +3,7 @@
 //! Called by DEL and GC. Easy to get wrong: a DEL whose VF went to another pod meanwhile. The allocation file names the namespace that has
 //! it; where that is alive and not the one of the call, only the old cached configuration goes.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use mooring_api::net::{Link, LinkChange, Vf, VfChange, VfLinkState, VfRate, VfVlan, VlanProtocol};
@@ -33,10 +34,15 @@ pub(super) fn give_back(call: &Call) -> Result<(), CniError> {
     };
     let state = State::named(call, &name, &device);
     let _lock = state.lock()?;
+    let pod = call.request.netns.as_deref();
+    if let Some(record) = &record
+        && is_given_away(call, &mover, record, pod)
+    {
+        return state.remove_cache();
+    }
     let returned = mover
         .give_back(call.container(), call.ifname())
         .map_err(failed)?;
-    let pod = call.request.netns.as_deref();
     if !returned.is_nothing() {
         // The path and the id of an owner of another boot may be anybody's now.
         let record = record.filter(|record| record.boot == mover.boot().id);
@@ -59,7 +65,30 @@ fn recorded(mover: &Mover, call: &Call, device: Option<&Bdf>) -> Result<Option<R
     }))
 }
 
-/// GC: cached configurations of this network that belong to no valid attachment. Those with a record were given back before.
+/// Whether the allocation names a namespace that lives and is neither the record's nor the call's, and the VF is not with its owner:
+/// sriov-cni, to which the node was switched for a while, gave it to another pod. The record is kept, for who gets the VF after
+/// that one.
+pub(super) fn is_given_away(
+    call: &Call,
+    mover: &Mover,
+    record: &Record,
+    pod: Option<&Path>,
+) -> bool {
+    if record.has_link() && mover.is_with_owner(record).unwrap_or(false) {
+        return false;
+    }
+    let Some(device) = &record.device.pci else {
+        return false;
+    };
+    let name = cache_name(&record.owner.holder, &record.owner.ifname);
+    let allocated = State::named(call, &name, device).allocated_to();
+    let namespace = |path: &Path| Netns::open(path).ok().map(|netns| netns.id());
+    let allocated = allocated.ok().flatten().and_then(|path| namespace(&path));
+    allocated.is_some_and(|id| id != record.owner.netns_id && pod.and_then(namespace) != Some(id))
+}
+
+/// GC: cached configurations of this network that belong to no valid attachment. Those with a record were given back before. Where two name
+/// one VF, the allocation says nothing of the one that is not valid, and only that one's cache goes.
 pub(super) fn gc(call: &Call) -> Result<(), CniError> {
     let mover = mover(call)?;
     let valid: Vec<String> = call
@@ -69,30 +98,48 @@ pub(super) fn gc(call: &Call) -> Result<(), CniError> {
         .map(|a| cache_name(&a.container, &a.ifname))
         .collect();
     let mut errors = Vec::new();
+    let mut all = BTreeMap::new();
     let entries = std::fs::read_dir(dir(call)).into_iter().flatten().flatten();
-    for path in entries
-        .map(|entry| entry.path())
-        .filter(|path| path.is_file())
-    {
-        let Some(name) = path.file_name().and_then(|n| n.to_str()) else {
+    for entry in entries.filter(|entry| entry.path().is_file()) {
+        // Half-written files of ours begin with a dot.
+        let name = entry.file_name().into_string().ok();
+        let Some(name) = name.filter(|name| !name.starts_with('.')) else {
             continue;
         };
-        // Half-written files of ours begin with a dot.
-        if valid.iter().any(|v| v == name) || name.starts_with('.') {
-            continue;
+        match cached(call, &entry.path()) {
+            Ok(Some(cached)) => drop(all.insert(name, cached)),
+            Ok(None) => {}
+            Err(error) => errors.push(error),
         }
-        let swept = cached(call, &path).and_then(|cached| match cached {
-            Some(cached) if cached.name == call.config().name => {
-                let state = State::named(call, name, &cached.device);
-                let _lock = state.lock()?;
-                let pod = state.allocated_to()?;
-                by_cache(&mover, &ifnames(name), pod.as_deref(), &cached, &state)
-            }
-            _ => Ok(()),
-        });
-        errors.extend(swept.err());
+    }
+    let is_swept =
+        |name: &String, cached: &Cached| !valid.contains(name) && cached.name == call.config().name;
+    let swept = all.iter().filter(|(name, cached)| is_swept(name, cached));
+    let swept: Vec<String> = swept.map(|(name, _)| name.clone()).collect();
+    for name in swept {
+        let Some(cached) = all.remove(&name) else {
+            continue;
+        };
+        let is_shared = all.values().any(|other| other.device == cached.device);
+        errors.extend(sweep(call, &mover, &name, &cached, is_shared).err());
     }
     CniError::all(errors).map_or(Ok(()), Err)
+}
+
+fn sweep(
+    call: &Call,
+    mover: &Mover,
+    name: &str,
+    cached: &Cached,
+    is_shared: bool,
+) -> Result<(), CniError> {
+    let state = State::named(call, name, &cached.device);
+    let _lock = state.lock()?;
+    if is_shared {
+        return state.remove_cache();
+    }
+    let pod = state.allocated_to()?;
+    by_cache(mover, &ifnames(name), pod.as_deref(), cached, &state)
 }
 
 /// The names that an interface may have had, by that of its cache. Container ids and interfaces both may have dashes, and the file
