@@ -28,6 +28,7 @@ impl Plugin for AmdHostDevice {
 
     fn add(&self, call: &Call) -> Result<CniResult, CniError> {
         let own_ipam = call.config().ipam.is_some();
+        mapping::settle(call, &mover(call)?)?;
         let added = attach::add(call, &|record| {
             (!own_ipam).then(|| captured::of(&record.before))
         })?;

@@ -131,6 +131,26 @@ pub(super) fn give_back(call: &Call, mover: &Mover) -> Result<bool, CniError> {
         // Another pod has it by now: this is a late DEL.
         return Ok(true);
     }
+    let pod = call
+        .request
+        .netns
+        .as_ref()
+        .and_then(|p| Netns::open(p).ok());
+    let pod = pod.filter(|pod| pod.id() != mover.host().id());
+    serve(call, mover, &key, pod.as_ref())
+}
+
+/// Before an ADD: what a dead pod of AMD's plugin left on the host, or a DEL that was cut short, gets its name and addresses back first.
+/// Otherwise they would not be known as the NIC's, and this ADD would be the last to see them.
+pub(super) fn settle(call: &Call, mover: &Mover) -> Result<(), CniError> {
+    match key(call) {
+        Some(key) if !is_recorded(mover, &key)? => serve(call, mover, &key, None).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Does what an entry of AMD's says, for a NIC that is in this pod or on the host. Says whether there was one.
+fn serve(call: &Call, mover: &Mover, key: &str, pod: Option<&Netns>) -> Result<bool, CniError> {
     // An entry of ours without a record has served, and what it says may long be untrue.
     strike(call, mover)?;
     let file = File::new(call.paths);
@@ -138,7 +158,7 @@ pub(super) fn give_back(call: &Call, mover: &Mover) -> Result<bool, CniError> {
     let Some(mut map) = load(call, &file)? else {
         return Ok(false);
     };
-    let entry = match map.entry(&key) {
+    let entry = match map.entry(key) {
         None => return Ok(false),
         Some(Ok(entry)) => entry,
         Some(Err(error)) => {
@@ -149,13 +169,13 @@ pub(super) fn give_back(call: &Call, mover: &Mover) -> Result<bool, CniError> {
         }
     };
     let mut mark = || {
-        map.mark(&key, &mover.boot().id);
+        map.mark(key, &mover.boot().id);
         file.write(&map).map_err(refused)?;
         fault::point("mapping-marked");
         Ok(())
     };
-    if bring_home(call, mover, &key, &entry, &mut mark)? {
-        map.strike(&key);
+    if bring_home(call, mover, (key, &entry), pod, &mut mark)? {
+        map.strike(key);
         file.write(&map).map_err(refused)?;
         fault::point("mapping-struck");
     }
@@ -167,18 +187,12 @@ pub(super) fn give_back(call: &Call, mover: &Mover) -> Result<bool, CniError> {
 fn bring_home(
     call: &Call,
     mover: &Mover,
-    key: &str,
-    entry: &Entry,
+    (key, entry): (&str, &Entry),
+    pod: Option<&Netns>,
     mark: &mut dyn FnMut() -> Result<(), CniError>,
 ) -> Result<bool, CniError> {
     let name = &entry.host_interface_name;
-    let pod = call
-        .request
-        .netns
-        .as_ref()
-        .and_then(|p| Netns::open(p).ok());
-    let pod = pod.filter(|pod| pod.id() != mover.host().id());
-    let inside = pod.as_ref().map(Netns::netlink).transpose();
+    let inside = pod.map(Netns::netlink).transpose();
     let mut inside = inside.map_err(|e| failed(e.into()))?;
     if let Some(inside) = &mut inside
         && let Some(link) = in_pod(call, inside, key, name)?

@@ -179,6 +179,30 @@ fn after_a_kill_anywhere_in_the_del_of_what_amds_plugin_attached_its_addresses_c
 }
 
 #[test]
+fn a_nic_that_amds_plugin_left_on_the_host_goes_to_the_next_pod_with_its_addresses() {
+    let Some(bed) = plain("amd mapping, our ADD of another pod") else {
+        return;
+    };
+    let theirs = ["10.0.7.0/31", "2001:db8:7::1/64"];
+    for cut in [false, true] {
+        let dead = pod(&bed, &format!("dead-{cut}"));
+        attached_by_amd(&bed, &dead, "net1");
+        if cut {
+            assert!(dead.killed_at("DEL", "device-home"));
+        }
+        dies(&bed, &dead);
+        let next = pod(&bed, &format!("next-{cut}"));
+        next.add();
+        assert_eq!(next.addresses(), theirs, "cut short: {cut}");
+        dead.del_blind();
+        next.del();
+        is_home(&bed);
+        bed.node().ip("link del rail7");
+        std::fs::remove_dir_all(bed.stage.root().join("sys")).unwrap();
+    }
+}
+
+#[test]
 fn a_del_that_was_cut_short_before_a_reboot_is_not_finished_after_it() {
     let Some(bed) = plain("amd mapping, killed in DEL, rebooted") else {
         return;
