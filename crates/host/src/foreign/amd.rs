@@ -65,7 +65,8 @@ impl Mapping {
 
     /// What is known of a device; an error where that is no entry.
     pub fn entry(&self, device: &str) -> Option<Result<Entry, serde_json::Error>> {
-        self.0.get(device).map(Entry::deserialize)
+        // As Go reads it, who wrote it: a list without a member is null there.
+        self.0.get(device).map(mooring_attach::cni::read)
     }
 
     /// Replaces what is known of a device.
@@ -221,6 +222,14 @@ mod tests {
         assert_eq!(again.devices().collect::<Vec<_>>(), ["b", "c", "d"]);
         assert!(again.entry("d").unwrap().is_err());
         assert!(again.entry("x").is_none());
+    }
+
+    #[test]
+    fn a_nic_without_addresses_has_an_entry_too() {
+        let text = br#"{"a":{"hostInterfaceName":"rail0","hostInterfaceIPs":null,"state":"UP"}}"#;
+        let entry = Mapping::parse(text).unwrap().entry("a").unwrap().unwrap();
+        assert_eq!(entry.host_interface_name, "rail0");
+        assert_eq!(entry.host_interface_ips, [""; 0]);
     }
 
     #[test]
