@@ -182,21 +182,15 @@ impl Mover {
         if let Some(link) = self.at_home(record)? {
             return at(Place::Host, None, Some(link));
         }
-        for netns in self.other_namespaces() {
-            // A process may keep the owner's namespace longer than there is a path to it.
-            let is_owners = netns.id() == had.netns_id;
-            // Only what is one of its kind on this node is looked for among strangers: every pod may have a link with a MAC
-            // that another pod has too.
-            if (is_owners || device.is_hardware())
-                && let Ok(mut inside) = netns.netlink()
-                && let Ok(Some(link)) = seek(&mut inside, device, &had.ifname)
-            {
-                let place = if is_owners {
-                    Place::Owner
-                } else {
-                    Place::Elsewhere
-                };
-                return at(place, Some((netns, inside)), Some(link));
+        // Only what is one of its kind on this node is looked for among strangers: every pod may have a link with a MAC that
+        // another pod has too.
+        if record.device.is_hardware() {
+            for netns in self.other_namespaces(record) {
+                if let Ok(mut inside) = netns.netlink()
+                    && let Ok(Some(link)) = seek(&mut inside, device, &had.ifname)
+                {
+                    return at(Place::Elsewhere, Some((netns, inside)), Some(link));
+                }
             }
         }
         at(Place::Nowhere, None, None)
@@ -224,9 +218,10 @@ impl Mover {
         seek(&mut self.host.netlink()?, device, &device.name)
     }
 
-    /// Every namespace but the host's that a path or a process leads to.
-    fn other_namespaces(&self) -> Vec<Netns> {
-        let mut seen = BTreeSet::from([self.host.id()]);
+    /// Every other namespace that a path or a process leads to. One with the owner's id is not asked: without its path nobody can tell
+    /// the owner's from a stranger's that has the number by now.
+    fn other_namespaces(&self, record: &Record) -> Vec<Netns> {
+        let mut seen = BTreeSet::from([self.host.id(), record.owner.netns_id]);
         let mut paths: Vec<PathBuf> = Vec::new();
         let names = |dir: &std::path::Path| {
             std::fs::read_dir(dir)

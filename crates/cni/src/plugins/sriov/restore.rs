@@ -82,9 +82,16 @@ pub(super) fn is_given_away(
     };
     let name = cache_name(&record.owner.holder, &record.owner.ifname);
     let allocated = State::named(call, &name, device).allocated_to();
+    let Some(path) = allocated.ok().flatten() else {
+        return false;
+    };
     let namespace = |path: &Path| Netns::open(path).ok().map(|netns| netns.id());
-    let allocated = allocated.ok().flatten().and_then(|path| namespace(&path));
-    allocated.is_some_and(|id| id != record.owner.netns_id && pod.and_then(namespace) != Some(id))
+    let owner = &record.owner;
+    // By path and id: the number of a namespace that ended is given to the next one.
+    namespace(&path).is_some_and(|id| {
+        let is_owners = path == owner.netns && id == owner.netns_id;
+        !is_owners && pod.and_then(namespace) != Some(id)
+    })
 }
 
 /// GC: cached configurations of this network that belong to no valid attachment. Those with a record were given back before. Where two name

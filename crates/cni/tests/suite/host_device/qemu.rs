@@ -323,34 +323,6 @@ fn a_card_that_somebody_else_gave_to_another_pod_stays_there_until_it_is_home() 
 
 #[test]
 #[ignore = "kernel: qemu"]
-fn a_card_is_found_in_a_namespace_that_only_a_process_holds() {
-    let machine = Machine::new();
-    let (name, before) = furnished();
-    let pod = machine.pod("held", config());
-    pod.add();
-    let mut process = Command::new("ip")
-        .args(["netns", "exec", "held", "sleep", "1000"])
-        .spawn()
-        .unwrap();
-    let inside = format!("/proc/{}/ns/net", process.id());
-    let namespace = std::fs::read_link("/proc/self/ns/net").unwrap();
-    until("the process", || {
-        std::fs::read_link(&inside)
-            .ok()
-            .filter(|seen| *seen != namespace)
-    });
-    pod.end();
-    pod.del();
-    let home = interface(CARD);
-    process.kill().unwrap();
-    process.wait().unwrap();
-    assert_eq!(home.as_ref(), Some(&name));
-    assert_eq!(picture(&name), before);
-    assert_eq!(machine.records(), 0);
-}
-
-#[test]
-#[ignore = "kernel: qemu"]
 fn a_card_survives_a_kill_at_every_step_and_the_death_of_its_pod() {
     let machine = Machine::new();
     let (name, before) = furnished();
