@@ -44,7 +44,6 @@ impl Plugin for Sriov {
         let state = State::new(call, &wish.device);
         let _lock = state.lock()?;
         state.check_free(&pod)?;
-        restore::settle(call, &mover, &wish.device, &pod)?;
         let owner = owner(call, &pod);
         let userspace = mover
             .devices()

@@ -368,35 +368,6 @@ fn a_vf_that_sriov_cni_gave_to_another_pod_stays_there_whatever_the_old_one_left
 }
 
 #[test]
-fn what_a_dead_pod_of_sriov_cni_left_is_undone_before_the_vf_goes_to_another() {
-    let Some(bed) = bed("sriov left by the original, our ADD") else {
-        return;
-    };
-    let dead = pod(&bed, "dead");
-    attached_by_the_original(&bed, &dead);
-    // One that came after it, whose own DEL never came either.
-    let mut later = read(&file(&bed, "dead-net1"));
-    later["OrigVfState"]["EffectiveMAC"] = json!("02:00:00:00:00:99");
-    std::thread::sleep(std::time::Duration::from_millis(20));
-    std::fs::write(file(&bed, "later-net1"), later.to_string()).unwrap();
-    bed.fall_back(&dead, "net1");
-    let net = bed.stage.root();
-    let net = net.join(format!("sys/devices/pci0000:00/{VF}/net"));
-    // This sysfs does not follow names: it shows both, and the kernel knows which there is.
-    std::fs::create_dir(net.join("net1")).unwrap();
-    let next = pod(&bed, "next");
-    next.add();
-    assert!(!file(&bed, "dead-net1").exists());
-    assert!(!file(&bed, "later-net1").exists());
-    dead.del_blind();
-    assert!(next.link().is_some());
-    next.del();
-    let home = bed.node().link("dev0").expect("under its own name");
-    assert_eq!(home["address"], "02:00:00:00:00:10", "{home}");
-    assert_eq!(home["mtu"], 1400, "{home}");
-}
-
-#[test]
 fn gc_finds_an_interface_with_a_dash_in_its_name() {
     let Some(bed) = bed("sriov GC of net-1") else {
         return;

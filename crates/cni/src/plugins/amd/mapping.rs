@@ -219,6 +219,11 @@ fn bring_home(
         if is_own && !is_begun && (pod.is_none() || is_renumbered(&mut host, &found.link, entry)?) {
             return Ok(true);
         }
+        // What fell back has the pod's name, or its own as alias. Under a third name, without that, the node calls it otherwise by now.
+        let fell_back = found.link.name == call.ifname() || found.link.alias.as_ref() == Some(name);
+        if !is_own && !is_begun && !fell_back {
+            return Ok(false);
+        }
         mark()?;
         mover.rename(&mut host, &found.link, name).map_err(failed)?;
     }

@@ -105,23 +105,6 @@ pub(super) fn gc(call: &Call) -> Result<(), CniError> {
         .map(|a| cache_name(&a.container, &a.ifname))
         .collect();
     let mut errors = Vec::new();
-    let mut all = all_cached(call, &mut errors);
-    let is_swept =
-        |name: &String, cached: &Cached| !valid.contains(name) && cached.name == call.config().name;
-    let swept = all.iter().filter(|(name, cached)| is_swept(name, cached));
-    let swept: Vec<String> = swept.map(|(name, _)| name.clone()).collect();
-    for name in swept {
-        let Some(cached) = all.remove(&name) else {
-            continue;
-        };
-        let is_shared = all.values().any(|other| other.device == cached.device);
-        errors.extend(sweep(call, &mover, &name, &cached, is_shared).err());
-    }
-    CniError::all(errors).map_or(Ok(()), Err)
-}
-
-/// The cached configurations of this node, by the names of their files. What cannot be read is an error beside the others.
-fn all_cached(call: &Call, errors: &mut Vec<CniError>) -> BTreeMap<String, Cached> {
     let mut all = BTreeMap::new();
     let entries = std::fs::read_dir(dir(call)).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.path().is_file()) {
@@ -136,45 +119,18 @@ fn all_cached(call: &Call, errors: &mut Vec<CniError>) -> BTreeMap<String, Cache
             Err(error) => errors.push(error),
         }
     }
-    all
-}
-
-/// Before an ADD, with the VF's lock: what dead pods of sriov-cni left of it is undone first. Otherwise their settings would be taken for
-/// the VF's own. The oldest of several knows what it was before all of them.
-pub(super) fn settle(
-    call: &Call,
-    mover: &Mover,
-    device: &Bdf,
-    pod: &Netns,
-) -> Result<(), CniError> {
-    let records = mover.records().all().map_err(|e| failed(e.into()))?;
-    let is_recorded = |record: &Record| record.device.pci.as_ref() == Some(device);
-    if records.iter().any(|(_, record)| is_recorded(record)) {
-        return Ok(());
+    let is_swept =
+        |name: &String, cached: &Cached| !valid.contains(name) && cached.name == call.config().name;
+    let swept = all.iter().filter(|(name, cached)| is_swept(name, cached));
+    let swept: Vec<String> = swept.map(|(name, _)| name.clone()).collect();
+    for name in swept {
+        let Some(cached) = all.remove(&name) else {
+            continue;
+        };
+        let is_shared = all.values().any(|other| other.device == cached.device);
+        errors.extend(sweep(call, &mover, &name, &cached, is_shared).err());
     }
-    let all = all_cached(call, &mut Vec::new()).into_iter();
-    let left = all.filter(|(_, cached)| cached.device == *device && !cached.recorded);
-    let mut left: Vec<_> = left.collect();
-    let written = |name: &str| {
-        let file = std::fs::metadata(dir(call).join(name));
-        file.and_then(|file| file.modified()).ok()
-    };
-    left.sort_by_key(|(name, _)| written(name));
-    for (nth, (name, cached)) in left.iter().enumerate() {
-        let state = State::named(call, name, device);
-        let allocated = state.allocated_to()?;
-        let allocated = allocated.and_then(|path| Netns::open(path).ok());
-        if allocated.is_some_and(|netns| netns.id() == pod.id()) {
-            // This pod's, by the original.
-            return Ok(());
-        }
-        if nth == 0 {
-            by_cache(mover, &ifnames(name), None, cached, &state)?;
-        } else {
-            state.remove_cache()?;
-        }
-    }
-    Ok(())
+    CniError::all(errors).map_or(Ok(()), Err)
 }
 
 fn sweep(

@@ -203,6 +203,26 @@ fn a_nic_that_amds_plugin_left_on_the_host_goes_to_the_next_pod_with_its_address
 }
 
 #[test]
+fn a_nic_that_the_node_calls_otherwise_since_a_reboot_is_taken_as_it_is() {
+    let Some(bed) = plain("amd mapping, another name since") else {
+        return;
+    };
+    let dead = pod(&bed, "dead");
+    attached_by_amd(&bed, &dead, "net1");
+    bed.fall_back(&dead, "ens7");
+    bed.node().ip("link set ens7 alias mine");
+    bed.node().ip("addr add 10.3.3.3/24 dev ens7");
+    bed.sysfs(BDF, "ens7");
+    dead.del_blind();
+    let next = pod(&bed, "next");
+    next.add();
+    assert_eq!(next.addresses(), ["10.3.3.3/24"]);
+    next.del();
+    assert_eq!(bed.node().addresses("ens7"), ["10.3.3.3/24"]);
+    assert!(bed.node().link("rail7").is_none());
+}
+
+#[test]
 fn a_del_that_was_cut_short_before_a_reboot_is_not_finished_after_it() {
     let Some(bed) = plain("amd mapping, killed in DEL, rebooted") else {
         return;
